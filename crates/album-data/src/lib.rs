@@ -1,1 +1,51 @@
 //! Bytes in, checked arrays out.
+//!
+//! The reader and writer of NumPy's `.npy` and `.npz` files for all of album.
+//! Files are not trusted: whatever they claim is held against [`Limits`] and
+//! against the bytes that are there before memory is allocated, pickles are
+//! never read, and every error says which file and array is meant, what was
+//! found and what was expected. Arrays are inflated straight into their
+//! vectors, so that reading takes little more memory than the result.
+//!
+//! ```
+//! use album_data::{Npz, NpzWriter};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("data.npz");
+//! let mut writer = NpzWriter::create(&path, true)?;
+//! writer.array_i64("actions", &[3], &[0, 2, 1])?;
+//! writer.array_f64("rewards", &[3], &[0.0, 0.0, 1.0])?;
+//! writer.array_bool("terminals", &[3], &[false, false, true])?;
+//! writer.finish()?; // only now is there a file
+//!
+//! let mut npz = Npz::open(&path)?;
+//! assert_eq!(npz.names(), ["actions", "rewards", "terminals"]);
+//! assert_eq!(npz.read("actions")?.to_integers()?, [0, 2, 1]);
+//! assert_eq!(npz.read("rewards")?.to_floats()?, [0.0, 0.0, 1.0]);
+//!
+//! let error = npz.read("rewards")?.to_integers().unwrap_err();
+//! assert!(error.to_string().ends_with(
+//!     "data.npz: array `rewards`: found dtype float64, expected an integer type"
+//! ));
+//! # Ok(())
+//! # }
+//! ```
+
+mod array;
+pub mod atomic;
+mod directory;
+mod error;
+mod limits;
+mod npy;
+mod npz;
+pub mod returns;
+pub mod rng;
+mod writer;
+
+pub use array::{Array, DType, Data};
+pub use error::{DataError, Place};
+pub use limits::Limits;
+pub use npy::{read_npy, read_npy_with};
+pub use npz::Npz;
+pub use writer::NpzWriter;

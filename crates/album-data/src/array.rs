@@ -1,0 +1,319 @@
+//! Arrays in memory and their checked conversions.
+
+use std::fmt;
+
+use crate::error::{DataError, Place};
+
+/// The element types that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names are NumPy's")]
+pub enum DType {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+impl DType {
+    /// Every type.
+    pub const ALL: [Self; 11] = [
+        Self::Bool,
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::F32,
+        Self::F64,
+    ];
+
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        match self {
+            Self::Bool | Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
+        }
+    }
+
+    /// The type as npy headers write it, e.g. `<i8`.
+    pub fn descr(self) -> &'static str {
+        match self {
+            Self::Bool => "|b1",
+            Self::I8 => "|i1",
+            Self::I16 => "<i2",
+            Self::I32 => "<i4",
+            Self::I64 => "<i8",
+            Self::U8 => "|u1",
+            Self::U16 => "<u2",
+            Self::U32 => "<u4",
+            Self::U64 => "<u8",
+            Self::F32 => "<f4",
+            Self::F64 => "<f8",
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    /// NumPy's name of the type, e.g. `int64`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bool => "bool",
+            Self::I8 => "int8",
+            Self::I16 => "int16",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::U8 => "uint8",
+            Self::U16 => "uint16",
+            Self::U32 => "uint32",
+            Self::U64 => "uint64",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+        })
+    }
+}
+
+/// The elements of an [`Array`], last axis fastest.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the names are the element types")]
+pub enum Data {
+    Bool(Vec<bool>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+/// One expression for whichever vector a [`Data`] holds.
+macro_rules! each {
+    ($data:expr, $v:ident => $body:expr) => {
+        match $data {
+            Data::Bool($v) => $body,
+            Data::I8($v) => $body,
+            Data::I16($v) => $body,
+            Data::I32($v) => $body,
+            Data::I64($v) => $body,
+            Data::U8($v) => $body,
+            Data::U16($v) => $body,
+            Data::U32($v) => $body,
+            Data::U64($v) => $body,
+            Data::F32($v) => $body,
+            Data::F64($v) => $body,
+        }
+    };
+}
+
+impl Data {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        each!(self, v => v.len())
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Bool(_) => DType::Bool,
+            Self::I8(_) => DType::I8,
+            Self::I16(_) => DType::I16,
+            Self::I32(_) => DType::I32,
+            Self::I64(_) => DType::I64,
+            Self::U8(_) => DType::U8,
+            Self::U16(_) => DType::U16,
+            Self::U32(_) => DType::U32,
+            Self::U64(_) => DType::U64,
+            Self::F32(_) => DType::F32,
+            Self::F64(_) => DType::F64,
+        }
+    }
+}
+
+/// An array in C order (last axis fastest), whatever the order in its file.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Array {
+    /// Length of each axis; empty for a single number (`np.array(3)`).
+    pub shape: Vec<usize>,
+    /// The elements.
+    pub data: Data,
+    /// Where the array came from, for error messages.
+    pub place: Place,
+}
+
+impl Array {
+    /// An array made in memory. Fails if the shape needs another number of elements.
+    pub fn new(shape: Vec<usize>, data: Data) -> Result<Self, DataError> {
+        let array = Self { shape, data, place: Place::default() };
+        if elements(&array.shape) == Some(array.data.len()) {
+            Ok(array)
+        } else {
+            Err(DataError::ShapeMismatch { place: array.place, found: array.data.len(), shape: array.shape })
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+
+    /// The elements as 64-bit integers. Takes every integer type; a `uint64`
+    /// beyond the range of `int64` is an error that names its row.
+    pub fn to_integers(self) -> Result<Vec<i64>, DataError> {
+        match self.data {
+            Data::I64(v) => Ok(v),
+            Data::I8(v) => Ok(v.into_iter().map(i64::from).collect()),
+            Data::I16(v) => Ok(v.into_iter().map(i64::from).collect()),
+            Data::I32(v) => Ok(v.into_iter().map(i64::from).collect()),
+            Data::U8(v) => Ok(v.into_iter().map(i64::from).collect()),
+            Data::U16(v) => Ok(v.into_iter().map(i64::from).collect()),
+            Data::U32(v) => Ok(v.into_iter().map(i64::from).collect()),
+            Data::U64(ref v) => v
+                .iter()
+                .enumerate()
+                .map(|(i, &x)| {
+                    i64::try_from(x)
+                        .map_err(|_| self.value_error(i, x, "at most 9223372036854775807 (int64)"))
+                })
+                .collect(),
+            Data::Bool(_) | Data::F32(_) | Data::F64(_) => Err(self.type_error("an integer type")),
+        }
+    }
+
+    /// The elements as `f64`. Takes every type; `True` is 1. An integer beyond
+    /// 2^53, which `f64` would round, is an error that names its row.
+    pub fn to_floats(self) -> Result<Vec<f64>, DataError> {
+        const EXACT: u64 = 1 << 53;
+        let expected = "an integer within ±2^53 (exact in float64)";
+        match self.data {
+            Data::F64(v) => Ok(v),
+            Data::F32(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::Bool(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::I8(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::I16(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::I32(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::U8(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::U16(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::U32(v) => Ok(v.into_iter().map(f64::from).collect()),
+            Data::I64(ref v) => match v.iter().position(|x| x.unsigned_abs() > EXACT) {
+                Some(i) => Err(self.value_error(i, v[i], expected)),
+                None => Ok(v.iter().map(|&x| x as f64).collect()),
+            },
+            Data::U64(ref v) => match v.iter().position(|&x| x > EXACT) {
+                Some(i) => Err(self.value_error(i, v[i], expected)),
+                None => Ok(v.iter().map(|&x| x as f64).collect()),
+            },
+        }
+    }
+
+    /// The elements as `f32`. Takes every type; `True` is 1. `float64` is
+    /// rounded to nearest, as `astype(np.float32)` does, but a finite number
+    /// beyond the range of `f32` is an error that names its row, and so is an
+    /// integer beyond 2^24, which `f32` would round.
+    pub fn into_f32(self) -> Result<Vec<f32>, DataError> {
+        if let Data::F32(v) = self.data {
+            return Ok(v);
+        }
+        let shape = self.shape.clone();
+        let place = self.place.clone();
+        let integers = !matches!(self.data, Data::F64(_));
+        let wide = self.to_floats()?;
+        let fits = |x: &f64| {
+            if integers { x.abs() <= f64::from(1 << 24) } else { !x.is_finite() || (*x as f32).is_finite() }
+        };
+        match wide.iter().position(|x| !fits(x)) {
+            None => Ok(wide.into_iter().map(|x| x as f32).collect()),
+            Some(i) => {
+                let expected = if integers {
+                    "an integer within ±2^24 (exact in float32)"
+                } else {
+                    "a number in the range of float32"
+                };
+                Err(value_error(place, &shape, i, wide[i], expected))
+            }
+        }
+    }
+
+    /// The elements as flags: `bool`, or any integer type holding only 0 and 1.
+    pub fn to_bools(self) -> Result<Vec<bool>, DataError> {
+        if let Data::Bool(v) = self.data {
+            return Ok(v);
+        }
+        let shape = self.shape.clone();
+        let place = self.place.clone();
+        if matches!(self.data, Data::F32(_) | Data::F64(_)) {
+            return Err(self.type_error("bool, or an integer type holding only 0 and 1"));
+        }
+        let integers = self.to_integers()?;
+        match integers.iter().position(|&x| x != 0 && x != 1) {
+            None => Ok(integers.into_iter().map(|x| x == 1).collect()),
+            Some(i) => Err(value_error(place, &shape, i, integers[i], "0 or 1")),
+        }
+    }
+
+    fn type_error(&self, expected: &'static str) -> DataError {
+        DataError::WrongType { place: self.place.clone(), found: self.dtype(), expected }
+    }
+
+    fn value_error(&self, index: usize, found: impl fmt::Display, expected: &'static str) -> DataError {
+        value_error(self.place.clone(), &self.shape, index, found, expected)
+    }
+}
+
+/// The error for the element at flat position `index`.
+pub(crate) fn value_error(
+    place: Place,
+    shape: &[usize],
+    index: usize,
+    found: impl fmt::Display,
+    expected: &'static str,
+) -> DataError {
+    // An element exists, so no axis is empty and the width is at least one.
+    let width: usize = shape.iter().skip(1).product();
+    DataError::Value {
+        place,
+        row: index / width,
+        column: (shape.len() > 1).then_some(index % width),
+        found: found.to_string(),
+        expected,
+    }
+}
+
+/// Number of elements of a shape; `None` if it does not fit in memory at all.
+pub(crate) fn elements(shape: &[usize]) -> Option<usize> {
+    // An empty axis empties the array, however long the others claim to be.
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis))
+}

@@ -1,0 +1,155 @@
+//! Files that are either completely new or untouched.
+//!
+//! Everything is written to a temporary file beside the target, which takes the
+//! target's place only when it is whole and on the disk. After a crash or a
+//! power cut there is the old file or the new one, never a part of either.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Replaces `path` by a file of these bytes, or leaves it as it was.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("report.json");
+/// album_data::atomic::write(&path, b"{}")?;
+/// assert_eq!(std::fs::read(&path)?, b"{}");
+/// # Ok(())
+/// # }
+/// ```
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(bytes)?;
+    file.commit()
+}
+
+/// A file that appears under its name only on [`commit`](Self::commit).
+///
+/// Dropped without a commit, it leaves no trace. Writes are not buffered.
+#[derive(Debug)]
+pub struct AtomicFile {
+    /// `None` once the temporary file has been renamed.
+    temporary: Option<PathBuf>,
+    target: PathBuf,
+    file: File,
+}
+
+impl AtomicFile {
+    /// Starts a new version of `path`.
+    ///
+    /// A symbolic link is followed, and an existing file's permissions are kept.
+    /// Anything but a regular file (a directory, a device) is refused.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let (target, permissions) = match fs::canonicalize(path) {
+            Ok(target) => {
+                let metadata = fs::metadata(&target)?;
+                if !metadata.is_file() {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidInput,
+                        format!("{} exists and is not a regular file", path.display()),
+                    ));
+                }
+                (target, Some(metadata.permissions()))
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
+            Err(e) => return Err(e),
+        };
+        let (temporary, file) = create_beside(&target)?;
+        // From here on, dropping `this` removes the temporary file.
+        let this = Self { temporary: Some(temporary), target, file };
+        if let Some(permissions) = permissions {
+            this.file.set_permissions(permissions)?;
+        }
+        Ok(this)
+    }
+
+    /// Puts the file in its place, once its content is on the disk.
+    pub fn commit(mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        if let Some(temporary) = &self.temporary {
+            fs::rename(temporary, &self.target)?;
+        }
+        self.temporary = None;
+        sync_directory(&directory_of(&self.target))
+    }
+}
+
+impl Write for AtomicFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for AtomicFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nobody is left to tell if this fails.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Creates a file with a name of its own in the target's directory, because a
+/// rename is atomic only within one file system.
+fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let Some(name) = target.file_name() else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{} has no file name", target.display()),
+        ));
+    };
+    loop {
+        // Process and counter make the name unique on this machine, the time
+        // on a file system that several machines share.
+        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos());
+        let mut temporary = OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{:x}-{count:x}-{time:x}.tmp", std::process::id()));
+        let temporary = directory_of(target).join(temporary);
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Ok(file) => return Ok((temporary, file)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn directory_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Puts the new name itself on the disk.
+#[cfg(unix)]
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    match File::open(directory)?.sync_all() {
+        // Some network file systems cannot do this, and order it themselves.
+        Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+        done => done,
+    }
+}
+
+/// Other systems cannot open a directory; there the rename has to suffice.
+#[cfg(not(unix))]
+fn sync_directory(_directory: &Path) -> io::Result<()> {
+    Ok(())
+}

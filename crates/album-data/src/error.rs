@@ -1,0 +1,262 @@
+//! Everything that can be wrong with a file, said so that its owner can fix it.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file, and within an archive the array, that an error is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The file as it was named by the caller; empty for arrays made in memory.
+    pub file: PathBuf,
+    /// The array's name in the archive, without `.npy`.
+    pub key: Option<String>,
+}
+
+impl Place {
+    /// A whole file.
+    pub fn file(file: &Path) -> Self {
+        Self { file: file.to_path_buf(), key: None }
+    }
+
+    /// One array of this file.
+    pub fn array(&self, key: &str) -> Self {
+        Self { file: self.file.clone(), key: Some(key.to_owned()) }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.file.as_os_str().is_empty() {
+            f.write_str("array in memory")?;
+        } else {
+            write!(f, "{}", self.file.display())?;
+        }
+        match &self.key {
+            // Names come from the file: escape what could disturb a terminal.
+            Some(key) => write!(f, ": array `{}`", key.escape_debug()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a file was refused.
+///
+/// Every message names the file and, where there is one, the array and the row.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The operating system failed to open, read or write.
+    #[error("{place}: {source}")]
+    Io {
+        /// The file.
+        place: Place,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// The file is something else than the expected kind.
+    #[error("{place}: found {found}, expected {expected}")]
+    WrongFileKind {
+        /// The file.
+        place: Place,
+        /// What the first bytes look like.
+        found: String,
+        /// What would have been right.
+        expected: &'static str,
+    },
+
+    /// The archive's own records are cut off or contradict each other.
+    #[error("{place}: damaged archive: {problem}")]
+    DamagedArchive {
+        /// The file, or the array whose record is wrong.
+        place: Place,
+        /// What was found and what was expected.
+        problem: String,
+    },
+
+    /// An archive entry has a name that no plain array has.
+    #[error(
+        "{place}: entry `{}` {problem}; expected a plain array name such as `actions.npy`",
+        .name.escape_debug()
+    )]
+    EntryName {
+        /// The file.
+        place: Place,
+        /// The entry's whole name.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+
+    /// Two archive entries have the same name.
+    #[error("{place}: the archive holds this name twice, expected once")]
+    DuplicateName {
+        /// The array.
+        place: Place,
+    },
+
+    /// Two archive entries share bytes, which no honest writer does.
+    #[error("{place}: its bytes overlap {other}, expected separate entries")]
+    Overlap {
+        /// The array.
+        place: Place,
+        /// What it overlaps.
+        other: String,
+    },
+
+    /// The entry is encrypted.
+    #[error("{place}: the entry is encrypted, expected a plain one; save it without a password")]
+    Encrypted {
+        /// The array.
+        place: Place,
+    },
+
+    /// The entry is compressed by a method NumPy never uses.
+    #[error(
+        "{place}: zip compression method {method} is not supported, expected 0 (stored) or \
+         8 (deflate), as np.savez and np.savez_compressed write"
+    )]
+    Compression {
+        /// The array.
+        place: Place,
+        /// The method's number in the zip format.
+        method: u16,
+    },
+
+    /// Something is larger than [`Limits`](crate::Limits) allow.
+    #[error("{place}: {what} is {found}, but the limit is {limit}")]
+    Limit {
+        /// The file or the array.
+        place: Place,
+        /// The quantity.
+        what: &'static str,
+        /// Its size in the file.
+        found: u64,
+        /// The bound it exceeds.
+        limit: u64,
+    },
+
+    /// The array header is not one that NumPy writes.
+    #[error("{place}: bad npy header: {problem}")]
+    Header {
+        /// The array.
+        place: Place,
+        /// What was found and what was expected.
+        problem: String,
+    },
+
+    /// The element type cannot be read.
+    #[error("{place}: dtype {descr} {problem}")]
+    Dtype {
+        /// The array.
+        place: Place,
+        /// The type as the file writes it.
+        descr: String,
+        /// Why it is refused and what to save instead.
+        problem: String,
+    },
+
+    /// The data is shorter or longer than the shape says.
+    #[error("{place}: found {found} bytes, expected {expected} for shape {shape:?}")]
+    Length {
+        /// The array.
+        place: Place,
+        /// The shape in the header.
+        shape: Vec<usize>,
+        /// Bytes that follow the header.
+        found: u64,
+        /// Bytes that the shape needs.
+        expected: u64,
+    },
+
+    /// The compressed data cannot be inflated.
+    #[error("{place}: damaged compressed data: {problem}")]
+    DamagedData {
+        /// The array.
+        place: Place,
+        /// What is wrong.
+        problem: String,
+    },
+
+    /// The data differs from what was written.
+    #[error("{place}: CRC-32 of the data is {found:08x}, expected {expected:08x}: file damaged")]
+    Checksum {
+        /// The array.
+        place: Place,
+        /// Of the bytes read.
+        found: u32,
+        /// In the archive's record.
+        expected: u32,
+    },
+
+    /// There is not enough memory for the array.
+    #[error("{place}: not enough memory for {bytes} bytes")]
+    Memory {
+        /// The array.
+        place: Place,
+        /// The size of the array.
+        bytes: u64,
+    },
+
+    /// The archive has no such array.
+    #[error("{place}: not in the archive, which holds {}", list(.available))]
+    Missing {
+        /// The array that was asked for.
+        place: Place,
+        /// The arrays there are.
+        available: Vec<String>,
+    },
+
+    /// The array has a type that does not fit its use.
+    #[error("{place}: found dtype {found}, expected {expected}")]
+    WrongType {
+        /// The array.
+        place: Place,
+        /// Its type.
+        found: crate::DType,
+        /// The types that fit.
+        expected: &'static str,
+    },
+
+    /// One element does not fit its use.
+    #[error("{place}: {}: found {found}, expected {expected}", position(*.row, *.column))]
+    Value {
+        /// The array.
+        place: Place,
+        /// Index along the first axis.
+        row: usize,
+        /// Index within the row, for arrays with more than one axis.
+        column: Option<usize>,
+        /// The element.
+        found: String,
+        /// What fits.
+        expected: &'static str,
+    },
+
+    /// The number of elements handed in is not that of the shape.
+    #[error("{place}: {found} elements were given for shape {shape:?}")]
+    ShapeMismatch {
+        /// The array.
+        place: Place,
+        /// The shape.
+        shape: Vec<usize>,
+        /// The number of elements.
+        found: usize,
+    },
+}
+
+fn position(row: usize, column: Option<usize>) -> String {
+    match column {
+        Some(column) => format!("row {row}, column {column}"),
+        None => format!("row {row}"),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        return "no arrays".to_owned();
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.escape_debug())).collect();
+    quoted.join(", ")
+}
