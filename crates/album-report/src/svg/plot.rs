@@ -1,0 +1,780 @@
+//! Plots of series over two axes.
+
+use super::axis::{Axis, AxisSpec, Scale};
+use super::colour::{Ink, open_rule_group};
+use super::decimate::{self, Point};
+use super::figure::Figure;
+use super::legend::{self, Corner, Key, Legend, Sample, Shape};
+use super::lettering::{self, Anchor, NORMAL, SMALL, TITLE};
+use super::occupancy::Occupancy;
+use crate::number::{self, coordinate};
+
+/// A plot, built series by series.
+///
+/// Values that are not finite break a line and are otherwise left out, and so are values that
+/// are not positive on a logarithmic axis. Series with many points are thinned to what the
+/// screen can show, without losing extremes. Text may use `_{…}` and `^{…}`; a series with an
+/// empty name has no entry in the legend.
+///
+/// ```
+/// use album_report::svg::{Plot, Scale};
+/// let svg = Plot::new("Speedup")
+///     .x_label("K")
+///     .x_scale(Scale::Log)
+///     .x_ticks(&[1.0, 2.0, 4.0, 8.0])
+///     .y_include(0.0)
+///     .markers("measured", &[(1.0, 1.0), (2.0, 1.9), (4.0, 3.6), (8.0, f64::NAN)])
+///     .render();
+/// assert!(svg.starts_with("<svg") && !svg.contains("NaN"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Plot {
+    title: String,
+    x: AxisSpec,
+    y: AxisSpec,
+    width: f64,
+    height: f64,
+    legend: Legend,
+    series: Vec<Series>,
+    /// How many series have taken a colour from the palette.
+    coloured: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Series {
+    name: String,
+    ink: Ink,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Line(Vec<(f64, f64)>),
+    Dashed(Vec<(f64, f64)>),
+    Markers(Vec<(f64, f64)>, Shape),
+    Points(Vec<(f64, f64)>, Shape),
+    /// Points with their labels.
+    Labelled(Vec<(f64, f64)>, Vec<String>, Shape),
+    /// `x`, lower and upper `y`.
+    Band(Vec<(f64, f64, f64)>),
+    Flags(Vec<(f64, f64)>),
+}
+
+/// Up to so many points are drawn as markers of the series' shape, beyond that as dots.
+const FEW: usize = 60;
+
+impl Plot {
+    /// An empty plot. An empty title takes no room.
+    pub fn new(title: impl Into<String>) -> Self {
+        Plot {
+            title: title.into(),
+            x: AxisSpec::default(),
+            y: AxisSpec::default(),
+            width: 720.0,
+            height: 400.0,
+            legend: Legend::Auto,
+            series: Vec::new(),
+            coloured: 0,
+        }
+    }
+
+    /// Sets the size of the whole figure in pixels (720 by 400 unless told).
+    pub fn size(mut self, width: f64, height: f64) -> Self {
+        // Smaller figures would have no room for their axes.
+        let sane = |v: f64, least: f64| if v.is_finite() { v.clamp(least, 1e4) } else { least };
+        (self.width, self.height) = (sane(width, 120.0), sane(height, 90.0));
+        self
+    }
+
+    /// Sets the label of the x axis.
+    pub fn x_label(mut self, label: impl Into<String>) -> Self {
+        self.x.label = label.into();
+        self
+    }
+
+    /// Sets the label of the y axis.
+    pub fn y_label(mut self, label: impl Into<String>) -> Self {
+        self.y.label = label.into();
+        self
+    }
+
+    /// Sets the scale of the x axis.
+    pub fn x_scale(mut self, scale: Scale) -> Self {
+        self.x.scale = scale;
+        self
+    }
+
+    /// Sets the scale of the y axis.
+    pub fn y_scale(mut self, scale: Scale) -> Self {
+        self.y.scale = scale;
+        self
+    }
+
+    /// Sets the range of the x axis; data beyond it is cut off.
+    pub fn x_range(mut self, lo: f64, hi: f64) -> Self {
+        self.x.range = Some((lo, hi));
+        self
+    }
+
+    /// Sets the range of the y axis; data beyond it is cut off.
+    pub fn y_range(mut self, lo: f64, hi: f64) -> Self {
+        self.y.range = Some((lo, hi));
+        self
+    }
+
+    /// Makes the automatic range of the x axis contain a value.
+    pub fn x_include(mut self, value: f64) -> Self {
+        self.x.include.push(value);
+        self
+    }
+
+    /// Makes the automatic range of the y axis contain a value, such as zero.
+    pub fn y_include(mut self, value: f64) -> Self {
+        self.y.include.push(value);
+        self
+    }
+
+    /// Sets the ticks of the x axis by hand.
+    pub fn x_ticks(mut self, ticks: &[f64]) -> Self {
+        self.x.ticks = Some(ticks.to_vec());
+        self
+    }
+
+    /// Sets the ticks of the y axis by hand.
+    pub fn y_ticks(mut self, ticks: &[f64]) -> Self {
+        self.y.ticks = Some(ticks.to_vec());
+        self
+    }
+
+    /// Sets where the legend goes.
+    pub fn legend(mut self, legend: Legend) -> Self {
+        self.legend = legend;
+        self
+    }
+
+    /// Adds a line.
+    pub fn line(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
+        self.add(name, Kind::Line(points.to_vec()))
+    }
+
+    /// Adds a dashed line, as for references and bounds.
+    pub fn dashed(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
+        self.add(name, Kind::Dashed(points.to_vec()))
+    }
+
+    /// Adds a line with a marker at every point.
+    pub fn markers(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
+        let shape = Shape::of(self.coloured);
+        self.add(name, Kind::Markers(points.to_vec(), shape))
+    }
+
+    /// Adds points without a line: markers if they are few, dots if they are many.
+    pub fn points(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
+        let shape = Shape::of(self.coloured);
+        self.add(name, Kind::Points(points.to_vec(), shape))
+    }
+
+    /// Adds points with a label at each, placed beside the data where there is room.
+    pub fn labelled<S: AsRef<str>>(self, name: impl Into<String>, points: &[(f64, f64, S)]) -> Self {
+        let shape = Shape::of(self.coloured);
+        let places = points.iter().map(|p| (p.0, p.1)).collect();
+        let labels = points.iter().map(|p| p.2.as_ref().to_string()).collect();
+        self.add(name, Kind::Labelled(places, labels, shape))
+    }
+
+    /// Adds a band between two lines given at the same x, as for confidence intervals.
+    ///
+    /// The x values are those of `lower`; points without a partner are left out.
+    pub fn band(self, name: impl Into<String>, lower: &[(f64, f64)], upper: &[(f64, f64)]) -> Self {
+        let edge = |(l, u): (&(f64, f64), &(f64, f64))| {
+            // `min` and `max` would swallow a NaN on one side; the band must break there.
+            if l.1.is_nan() || u.1.is_nan() {
+                (l.0, f64::NAN, f64::NAN)
+            } else {
+                (l.0, l.1.min(u.1), l.1.max(u.1))
+            }
+        };
+        let edges = lower.iter().zip(upper).map(edge).collect();
+        self.add(name, Kind::Band(edges))
+    }
+
+    /// Marks points that must catch the eye, such as violated inequalities, with red rings on
+    /// top of everything. The legend says how many there are, also if there are none.
+    pub fn flags(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
+        let count = points.iter().filter(|p| p.0.is_finite() && p.1.is_finite()).count();
+        let name = format!("{}: {}", name.into(), number::grouped(count as i64));
+        let mut plot = self.add(name, Kind::Flags(points.to_vec()));
+        plot.coloured -= 1;
+        plot.ink(Ink::Bad)
+    }
+
+    /// Sets the colour of the last series.
+    pub fn ink(mut self, ink: Ink) -> Self {
+        if let Some(last) = self.series.last_mut() {
+            last.ink = ink;
+        }
+        self
+    }
+
+    /// Gives the last series the colour of the one before it, as for a band around a line.
+    pub fn same_ink(mut self) -> Self {
+        if let [.., before, last] = &mut self.series[..] {
+            let next = Ink::Series(self.coloured.wrapping_sub(1));
+            if last.ink == next && before.ink != next {
+                self.coloured -= 1;
+            }
+            last.ink = before.ink;
+        }
+        self
+    }
+
+    fn add(mut self, name: impl Into<String>, kind: Kind) -> Self {
+        self.series.push(Series { name: name.into(), ink: Ink::Series(self.coloured), kind });
+        self.coloured += 1;
+        self
+    }
+
+    /// The plot as one `<svg>` element.
+    pub fn render(&self) -> String {
+        self.figure().render()
+    }
+
+    /// Draws the plot.
+    pub fn figure(&self) -> Figure {
+        let keys: Vec<Key> = self.series.iter().filter(|s| !s.name.is_empty()).map(Series::key).collect();
+        let mut place = match self.legend {
+            Legend::Top => Place::Top,
+            Legend::Right => Place::Right,
+            Legend::Inside(corner) => Place::Inside(corner),
+            Legend::Auto | Legend::Shared | Legend::Hidden => Place::Nowhere,
+        };
+        let mut frame = self.frame(place, &keys);
+        let mut occupancy = self.occupancy(&frame);
+        if self.legend == Legend::Auto && !keys.is_empty() {
+            let corners = [Corner::TopRight, Corner::TopLeft, Corner::BottomRight, Corner::BottomLeft];
+            let free = corners.into_iter().find(|corner| {
+                let (x, y, width, height) = frame.corner_box(&keys, *corner);
+                width < 0.6 * frame.width && occupancy.is_free(x, y, width, height)
+            });
+            place = free.map_or(Place::Top, Place::Inside);
+            if place == Place::Top {
+                frame = self.frame(place, &keys);
+                occupancy = self.occupancy(&frame);
+            }
+        }
+        let mut body = self.draw_axes(&frame);
+        body.push_str(&self.draw_series(&frame));
+        if let Place::Inside(corner) = place {
+            let (x, y, width, height) = frame.corner_box(&keys, corner);
+            occupancy.mark_box(x, y, width, height);
+        }
+        body.push_str(&self.draw_labels(&frame, &mut occupancy));
+        body.push_str(&self.draw_legend(&frame, place, &keys));
+        Figure {
+            title: self.spoken_title(),
+            width: self.width,
+            height: self.height,
+            body,
+            shared: if self.legend == Legend::Shared { keys } else { Vec::new() },
+        }
+    }
+
+    fn spoken_title(&self) -> String {
+        if !self.title.is_empty() {
+            return self.title.clone();
+        }
+        let or =
+            |label: &str, other: &str| if label.is_empty() { other.to_string() } else { label.to_string() };
+        format!("{} against {}", or(&self.y.label, "y"), or(&self.x.label, "x"))
+    }
+
+    /// Settles the ranges, the axes and the rectangle they span.
+    fn frame(&self, place: Place, keys: &[Key]) -> Frame {
+        let x_range = self.x.resolve(self.series.iter().flat_map(Series::xs));
+        let y_range = self.y.resolve(self.series.iter().flat_map(Series::ys));
+        let title = if self.title.is_empty() { 10.0 } else { 30.0 };
+        let bottom = 24.0 + if self.x.label.is_empty() { 0.0 } else { 20.0 };
+        let right_legend =
+            if place == Place::Right && !keys.is_empty() { legend::column_size(keys).0 + 14.0 } else { 0.0 };
+        let settle = |legend_height: f64| {
+            let top = title + legend_height;
+            let height = (self.height - top - bottom).max(30.0);
+            let y_target = (height / 42.0).round().max(2.0) as usize;
+            let y = Axis::new(&self.y, y_range, height, y_target);
+            let tick_width = y.ticks.iter().map(|t| lettering::width(&t.1, SMALL)).fold(0.0, f64::max);
+            let left = 12.0 + tick_width + if self.y.label.is_empty() { 0.0 } else { 22.0 };
+            let right = 16.0 + right_legend;
+            let width = (self.width - left - right).max(40.0);
+            let x = self.x_axis(x_range, width);
+            Frame { left, top, width, height, x, y }
+        };
+        let frame = settle(0.0);
+        if place != Place::Top || keys.is_empty() {
+            return frame;
+        }
+        // The rows of a legend above depend on the width, which depends on the y labels, which
+        // depend on the height: a second round settles it.
+        settle(legend::flow_height(keys, frame.width) + 6.0)
+    }
+
+    /// The x axis with as many ticks as have room for their labels.
+    fn x_axis(&self, range: (f64, f64), width: f64) -> Axis {
+        let mut target = (width / 75.0).round().max(2.0) as usize;
+        loop {
+            let axis = Axis::new(&self.x, range, width, target);
+            let crowded = axis.ticks.windows(2).any(|pair| {
+                let half = 0.5 * (lettering::width(&pair[0].1, SMALL) + lettering::width(&pair[1].1, SMALL));
+                axis.place(pair[1].0) - axis.place(pair[0].0) < half + 8.0
+            });
+            if !crowded || target <= 2 || self.x.ticks.is_some() {
+                return axis;
+            }
+            target -= 1;
+        }
+    }
+
+    fn draw_axes(&self, frame: &Frame) -> String {
+        let c = |v: f64| coordinate(v, 1);
+        let (right, bottom) = (frame.left + frame.width, frame.top + frame.height);
+        let mut lines = String::new();
+        let mut labels = String::new();
+        for (value, label) in &frame.y.ticks {
+            let y = bottom - frame.y.place(*value);
+            lines.push_str(&format!("M{} {}H{}", c(frame.left), c(y), c(right)));
+            labels.push_str(&lettering::text(frame.left - 7.0, y + 4.0, SMALL, Anchor::End, label, ""));
+        }
+        let mut label_end = f64::NEG_INFINITY;
+        for (value, label) in &frame.x.ticks {
+            let x = frame.left + frame.x.place(*value);
+            lines.push_str(&format!("M{} {}V{}", c(x), c(frame.top), c(bottom)));
+            // Ticks set by hand may be closer than their labels are wide.
+            let half = 0.5 * lettering::width(label, SMALL);
+            if x - half > label_end {
+                labels.push_str(&lettering::text(x, bottom + 17.0, SMALL, Anchor::Middle, label, ""));
+                label_end = x + half + 4.0;
+            }
+        }
+        let mut out = format!(
+            "{}<path d=\"{lines}\" fill=\"none\" stroke=\"currentColor\"/></g>\n\
+             {}<path d=\"M{} {}V{}H{}\" fill=\"none\" stroke=\"currentColor\"/></g>\n\
+             <g class=\"album-ticks\" opacity=\".8\">{labels}</g>\n",
+            open_rule_group(),
+            Ink::Muted.open_group(),
+            c(frame.left),
+            c(frame.top),
+            c(bottom),
+            c(right)
+        );
+        let middle = frame.left + 0.5 * frame.width;
+        if !self.x.label.is_empty() {
+            out.push_str(&lettering::text(middle, bottom + 37.0, NORMAL, Anchor::Middle, &self.x.label, ""));
+            out.push('\n');
+        }
+        if !self.y.label.is_empty() {
+            let (x, y) = (15.0, frame.top + 0.5 * frame.height);
+            let turn = format!(" transform=\"rotate(-90 {} {})\"", c(x), c(y));
+            out.push_str(&lettering::text(x, y, NORMAL, Anchor::Middle, &self.y.label, &turn));
+            out.push('\n');
+        }
+        if !self.title.is_empty() {
+            let bold = " font-weight=\"600\"";
+            // A title wider than the axes is centred on the whole figure instead.
+            let wide = lettering::width(&self.title, TITLE) > frame.width;
+            let x = if wide { 0.5 * self.width } else { middle };
+            out.push_str(&lettering::text(x, 17.0, TITLE, Anchor::Middle, &self.title, bold));
+            out.push('\n');
+        }
+        out
+    }
+
+    fn draw_series(&self, frame: &Frame) -> String {
+        let c = |v: f64| coordinate(v, 1);
+        let mut lines = String::new();
+        for series in self.series.iter().filter(|s| matches!(s.kind, Kind::Band(_))) {
+            lines.push_str(&series.draw_clipped(frame));
+        }
+        let mut marks = String::new();
+        for series in &self.series {
+            if !matches!(series.kind, Kind::Band(_)) {
+                lines.push_str(&series.draw_clipped(frame));
+            }
+            if !matches!(series.kind, Kind::Flags(_)) {
+                marks.push_str(&series.draw_marks(frame));
+            }
+        }
+        for series in self.series.iter().filter(|s| matches!(s.kind, Kind::Flags(_))) {
+            marks.push_str(&series.draw_marks(frame));
+        }
+        let mut out = String::new();
+        if !lines.is_empty() {
+            // An inner <svg> clips without needing an id, which other figures might have too.
+            // A little slack keeps lines along the border whole.
+            const SLACK: f64 = 1.5;
+            let (width, height) = (c(frame.width + 2.0 * SLACK), c(frame.height + 2.0 * SLACK));
+            out.push_str(&format!(
+                "<svg x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\" \
+                 viewBox=\"-{SLACK} -{SLACK} {width} {height}\" overflow=\"hidden\">\n{lines}</svg>\n",
+                c(frame.left - SLACK),
+                c(frame.top - SLACK)
+            ));
+        }
+        if !marks.is_empty() {
+            let (x, y) = (c(frame.left), c(frame.top));
+            out.push_str(&format!("<g transform=\"translate({x} {y})\">\n{marks}</g>\n"));
+        }
+        out
+    }
+
+    /// Where the series have ink, in pixels of the frame.
+    fn occupancy(&self, frame: &Frame) -> Occupancy {
+        let mut map = Occupancy::new(frame.width, frame.height);
+        for series in &self.series {
+            match &series.kind {
+                Kind::Line(points) | Kind::Dashed(points) | Kind::Markers(points, _) => {
+                    for run in frame.runs(points) {
+                        for pair in run.windows(2) {
+                            map.mark_segment(pair[0], pair[1]);
+                        }
+                        run.iter().for_each(|p| map.mark_box(p.0 - 2.0, p.1 - 2.0, 4.0, 4.0));
+                    }
+                }
+                Kind::Points(points, _) | Kind::Labelled(points, _, _) | Kind::Flags(points) => {
+                    let half = if points.len() <= FEW { 5.0 } else { 2.0 };
+                    for p in points.iter().filter_map(|p| frame.pixel(*p)) {
+                        map.mark_box(p.0 - half, p.1 - half, 2.0 * half, 2.0 * half);
+                    }
+                }
+                Kind::Band(edges) => {
+                    for run in frame.band_runs(edges) {
+                        for pair in run.windows(2) {
+                            let steps = (pair[1].0 - pair[0].0).abs().clamp(1.0, 2000.0).ceil() as usize;
+                            for i in 0..=steps {
+                                let t = i as f64 / steps as f64;
+                                let between = |a: f64, b: f64| a + t * (b - a);
+                                let x = between(pair[0].0, pair[1].0);
+                                map.mark_segment(
+                                    (x, between(pair[0].1, pair[1].1)),
+                                    (x, between(pair[0].2, pair[1].2)),
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        map
+    }
+
+    fn draw_labels(&self, frame: &Frame, occupancy: &mut Occupancy) -> String {
+        const HEIGHT: f64 = 13.0;
+        const GAP: f64 = 7.0;
+        let mut out = String::new();
+        for series in &self.series {
+            let Kind::Labelled(points, labels, _) = &series.kind else { continue };
+            for (point, label) in points.iter().zip(labels) {
+                let Some((x, y)) = frame.pixel(*point).filter(|p| frame.shows(*p)) else { continue };
+                if label.is_empty() {
+                    continue;
+                }
+                let width = lettering::width(label, SMALL);
+                let (right, left, middle) = (x + GAP, x - GAP - width, x - 0.5 * width);
+                let (above, below, level) = (y - GAP - HEIGHT, y + GAP, y - 0.5 * HEIGHT);
+                let places = [
+                    (right, level),
+                    (left, level),
+                    (middle, above),
+                    (middle, below),
+                    (right, above),
+                    (right, below),
+                    (left, above),
+                    (left, below),
+                ];
+                let free = places.iter().find(|p| occupancy.is_free(p.0, p.1, width, HEIGHT));
+                // With no free place at all, overlapping is better than leaving the label out;
+                // but it stays inside the figure.
+                let (lx, ly) = free.copied().unwrap_or((right.min(frame.width - width).max(0.0), above));
+                occupancy.mark_box(lx, ly, width, HEIGHT);
+                out.push_str(&lettering::text(
+                    frame.left + lx,
+                    frame.top + ly + 10.5,
+                    SMALL,
+                    Anchor::Start,
+                    label,
+                    "",
+                ));
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    fn draw_legend(&self, frame: &Frame, place: Place, keys: &[Key]) -> String {
+        if keys.is_empty() {
+            return String::new();
+        }
+        match place {
+            Place::Nowhere => String::new(),
+            Place::Top => {
+                let y = if self.title.is_empty() { 2.0 } else { 24.0 };
+                legend::draw_flow(keys, frame.left, y, frame.width)
+            }
+            Place::Right => {
+                let x = frame.left + frame.width + 14.0;
+                legend::draw_column(keys, x, frame.top)
+            }
+            Place::Inside(corner) => {
+                let (x, y, width, height) = frame.corner_box(keys, corner);
+                let (x, y) = (frame.left + x, frame.top + y);
+                let c = |v: f64| coordinate(v, 1);
+                // Grid lines, and data if the corner was forced, must not run through the text.
+                let paper = format!(
+                    "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#fff\" \
+                     fill-opacity=\".85\" style=\"fill:var(--album-paper,#fff)\"/>\n",
+                    c(x),
+                    c(y),
+                    c(width),
+                    c(height)
+                );
+                paper + &legend::draw_column(keys, x + INSET, y + INSET)
+            }
+        }
+    }
+}
+
+impl From<Plot> for Figure {
+    fn from(plot: Plot) -> Self {
+        plot.figure()
+    }
+}
+
+impl From<&Plot> for Figure {
+    fn from(plot: &Plot) -> Self {
+        plot.figure()
+    }
+}
+
+/// Where the legend ended up.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Nowhere,
+    Top,
+    Right,
+    Inside(Corner),
+}
+
+/// Room between the border of a legend inside the plot and its keys.
+const INSET: f64 = 6.0;
+
+/// The rectangle of the data and its axes.
+struct Frame {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+    x: Axis,
+    y: Axis,
+}
+
+impl Frame {
+    /// A point in pixels of the frame, unless it cannot be drawn.
+    fn pixel(&self, (x, y): (f64, f64)) -> Option<Point> {
+        let drawable = self.x.scale.accepts(x) && self.y.scale.accepts(y);
+        drawable.then(|| (limit(self.x.place(x)), limit(self.height - self.y.place(y))))
+    }
+
+    /// Whether a point lies within the frame, or on its border.
+    fn shows(&self, (x, y): Point) -> bool {
+        x >= -0.5 && y >= -0.5 && x <= self.width + 0.5 && y <= self.height + 0.5
+    }
+
+    /// The pieces of a line between points that cannot be drawn.
+    fn runs(&self, points: &[(f64, f64)]) -> Vec<Vec<Point>> {
+        let pixels: Vec<Option<Point>> = points.iter().map(|p| self.pixel(*p)).collect();
+        split(&pixels)
+    }
+
+    /// The pieces of a band, as x, upper and lower edge in pixels.
+    fn band_runs(&self, edges: &[(f64, f64, f64)]) -> Vec<Vec<(f64, f64, f64)>> {
+        let pixels: Vec<Option<(f64, f64, f64)>> = edges
+            .iter()
+            .map(|(x, lower, upper)| {
+                // On a logarithmic axis a lower edge at or below zero reaches the bottom.
+                let cut = self.y.scale == Scale::Log && *lower <= 0.0 && *upper > 0.0;
+                let lower = if cut { self.y.lo.min(*upper) } else { *lower };
+                Some((self.pixel((*x, *upper))?, self.pixel((*x, lower))?)).map(|(u, l)| (u.0, u.1, l.1))
+            })
+            .collect();
+        split(&pixels)
+    }
+
+    /// The box a legend would take in a corner: x, y, width, height in pixels of the frame.
+    fn corner_box(&self, keys: &[Key], corner: Corner) -> (f64, f64, f64, f64) {
+        const MARGIN: f64 = 6.0;
+        let (width, height) = legend::column_size(keys);
+        let (width, height) = (width + 2.0 * INSET, height + 2.0 * INSET);
+        let (right, bottom) = (self.width - width - MARGIN, self.height - height - MARGIN);
+        let (x, y) = match corner {
+            Corner::TopLeft => (MARGIN, MARGIN),
+            Corner::TopRight => (right, MARGIN),
+            Corner::BottomLeft => (MARGIN, bottom),
+            Corner::BottomRight => (right, bottom),
+        };
+        (x, y, width, height)
+    }
+}
+
+/// Far outside the frame one place is as good as another.
+fn limit(pixels: f64) -> f64 {
+    pixels.clamp(-1e5, 1e5)
+}
+
+fn split<T: Copy>(items: &[Option<T>]) -> Vec<Vec<T>> {
+    items
+        .split(Option::is_none)
+        .filter(|run| !run.is_empty())
+        .map(|run| run.iter().copied().flatten().collect())
+        .collect()
+}
+
+impl Series {
+    fn key(&self) -> Key {
+        let sample = match &self.kind {
+            Kind::Line(_) => Sample::Line,
+            Kind::Dashed(_) => Sample::Dashed,
+            Kind::Markers(_, shape) => Sample::LineMarker(*shape),
+            Kind::Points(points, _) if points.len() > FEW => Sample::Dots,
+            Kind::Points(_, shape) | Kind::Labelled(_, _, shape) => Sample::Marker(*shape),
+            Kind::Band(_) => Sample::Band,
+            Kind::Flags(_) => Sample::Ring,
+        };
+        Key { name: self.name.clone(), ink: self.ink, sample }
+    }
+
+    fn xs(&self) -> Box<dyn Iterator<Item = f64> + '_> {
+        match &self.kind {
+            Kind::Band(edges) => Box::new(edges.iter().map(|e| e.0)),
+            kind => Box::new(kind.points().iter().map(|p| p.0)),
+        }
+    }
+
+    fn ys(&self) -> Box<dyn Iterator<Item = f64> + '_> {
+        match &self.kind {
+            Kind::Band(edges) => Box::new(edges.iter().flat_map(|e| [e.1, e.2])),
+            kind => Box::new(kind.points().iter().map(|p| p.1)),
+        }
+    }
+
+    fn group(&self, content: &str) -> String {
+        let title = if self.name.is_empty() { String::new() } else { lettering::title(&self.name) };
+        format!("{}{title}{content}</g>\n", self.ink.open_group())
+    }
+
+    /// Lines and bands, which may leave the frame and are clipped to it.
+    fn draw_clipped(&self, frame: &Frame) -> String {
+        let c = |v: f64| coordinate(v, 1);
+        let stroke = match &self.kind {
+            Kind::Line(points) | Kind::Markers(points, _) => Some((points, "")),
+            Kind::Dashed(points) => Some((points, " stroke-dasharray=\"6 4\"")),
+            Kind::Band(edges) => {
+                let mut d = String::new();
+                for run in frame.band_runs(edges) {
+                    let thin = decimate::band(&run, frame.width);
+                    let forth = thin.iter().map(|p| (p.0, p.1));
+                    let back = thin.iter().rev().map(|p| (p.0, p.2));
+                    for (i, p) in forth.chain(back).enumerate() {
+                        d.push_str(&format!("{}{} {}", if i == 0 { "M" } else { "L" }, c(p.0), c(p.1)));
+                    }
+                    d.push('z');
+                }
+                if d.is_empty() {
+                    return String::new();
+                }
+                return self.group(&format!("<path d=\"{d}\" fill=\"currentColor\" fill-opacity=\".2\"/>"));
+            }
+            _ => None,
+        };
+        let Some((points, dash)) = stroke else { return String::new() };
+        let mut d = String::new();
+        for run in frame.runs(points) {
+            for (i, p) in decimate::line(&run, frame.width).iter().enumerate() {
+                d.push_str(&format!("{}{} {}", if i == 0 { "M" } else { "L" }, c(p.0), c(p.1)));
+            }
+            if run.len() == 1 {
+                d.push_str("h0"); // with round caps, a lone point between gaps is a dot
+            }
+        }
+        if d.is_empty() {
+            return String::new();
+        }
+        self.group(&format!(
+            "<path d=\"{d}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\" \
+             stroke-linejoin=\"round\" stroke-linecap=\"round\"{dash}/>"
+        ))
+    }
+
+    /// Dots, markers and rings, which are shown whole or not at all.
+    fn draw_marks(&self, frame: &Frame) -> String {
+        let points = self.kind.points();
+        let places = points.iter().filter_map(|p| frame.pixel(*p)).filter(|p| frame.shows(*p));
+        let (shape, radius) = match &self.kind {
+            Kind::Markers(_, shape) => (*shape, 3.5),
+            Kind::Points(_, shape) if points.len() <= FEW => (*shape, 4.0),
+            Kind::Labelled(_, _, shape) => (*shape, 4.0),
+            Kind::Points(..) => {
+                let width = if points.len() <= 600 { 4.0 } else { 2.4 };
+                let mut d = String::new();
+                for (x, y, down) in decimate::dots(places) {
+                    d.push_str(&format!(
+                        "M{} {}v{}",
+                        coordinate(x, 1),
+                        coordinate(y, 1),
+                        coordinate(down, 1)
+                    ));
+                }
+                if d.is_empty() {
+                    return String::new();
+                }
+                return self.group(&format!(
+                    "<path d=\"{d}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"{width}\" \
+                     stroke-linecap=\"round\"/>"
+                ));
+            }
+            Kind::Flags(_) => {
+                // Rings within a pixel of each other look like one.
+                let mut seen = std::collections::BTreeSet::new();
+                let d: String = places
+                    .filter(|p| seen.insert((p.0.round() as i64, p.1.round() as i64)))
+                    .map(|p| Shape::Circle.path(p.0, p.1, 5.0))
+                    .collect();
+                if d.is_empty() {
+                    return String::new();
+                }
+                return self.group(&format!(
+                    "<path d=\"{d}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/>"
+                ));
+            }
+            Kind::Line(_) | Kind::Dashed(_) | Kind::Band(_) => return String::new(),
+        };
+        let d: String = places.map(|p| shape.path(p.0, p.1, radius)).collect();
+        if d.is_empty() {
+            return String::new();
+        }
+        self.group(&format!(
+            "<path d=\"{d}\" fill=\"currentColor\" stroke=\"#fff\" style=\"stroke:var(--album-paper,#fff)\"/>"
+        ))
+    }
+}
+
+impl Kind {
+    fn points(&self) -> &[(f64, f64)] {
+        match self {
+            Kind::Line(points)
+            | Kind::Dashed(points)
+            | Kind::Markers(points, _)
+            | Kind::Points(points, _)
+            | Kind::Labelled(points, _, _)
+            | Kind::Flags(points) => points,
+            Kind::Band(_) => &[],
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! One table type for four outputs: terminal text, HTML, CSV and LaTeX.
+
+use crate::{number, text};
+
+/// How the cells of a column are aligned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Align {
+    /// Right if every filled cell of the column looks like a number, left otherwise.
+    #[default]
+    Auto,
+    /// Flush left.
+    Left,
+    /// Flush right.
+    Right,
+    /// Centred.
+    Centre,
+}
+
+/// A judgement shown beside a cell or a paragraph, by a sign as well as a colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing to say.
+    #[default]
+    Neutral,
+    /// As it should be (✓).
+    Good,
+    /// Not as it should be (✗).
+    Bad,
+}
+
+impl Status {
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Status::Neutral => "",
+            Status::Good => "✓",
+            Status::Bad => "✗",
+        }
+    }
+
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Status::Neutral => "neutral",
+            Status::Good => "good",
+            Status::Bad => "bad",
+        }
+    }
+}
+
+/// The content of one table cell: text, perhaps an exact value behind it, and a status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    text: String,
+    /// What CSV gets instead of the text: the number in full.
+    exact: Option<String>,
+    status: Status,
+}
+
+impl Cell {
+    /// A cell with text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Cell { text: text.into(), ..Cell::default() }
+    }
+
+    /// A number shown with `decimals` decimals; CSV gets it in full.
+    pub fn fixed(value: f64, decimals: usize) -> Self {
+        Cell { text: number::fixed(value, decimals), exact: Some(value.to_string()), status: Status::Neutral }
+    }
+
+    /// The same cell judged good.
+    pub fn good(cell: impl Into<Cell>) -> Self {
+        cell.into().status(Status::Good)
+    }
+
+    /// The same cell judged bad.
+    pub fn bad(cell: impl Into<Cell>) -> Self {
+        cell.into().status(Status::Bad)
+    }
+
+    /// Sets the status.
+    pub fn status(mut self, status: Status) -> Self {
+        self.status = status;
+        self
+    }
+
+    fn looks_numeric(&self) -> bool {
+        let text = self.text.trim();
+        let start = text.trim_start_matches(['-', '−', '+', '<', '>', '≤', '≥', '±', ' ', '$']);
+        self.exact.is_some()
+            || start.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            || matches!(start, "nan" | "inf" | "–" | "—")
+            || text == "-"
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::new(text)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::new(text)
+    }
+}
+
+impl From<&String> for Cell {
+    fn from(text: &String) -> Self {
+        Cell::new(text.as_str())
+    }
+}
+
+/// Shown by [`number::compact`]; CSV gets the value in full.
+impl From<f64> for Cell {
+    fn from(value: f64) -> Self {
+        Cell { text: number::compact(value), exact: Some(value.to_string()), status: Status::Neutral }
+    }
+}
+
+macro_rules! cell_from_integer {
+    ($($kind:ty),*) => {$(
+        /// Shown with grouped thousands; CSV gets plain digits.
+        impl From<$kind> for Cell {
+            fn from(value: $kind) -> Self {
+                let text = i64::try_from(value).map_or_else(|_| value.to_string(), number::grouped);
+                Cell { text, exact: Some(value.to_string()), status: Status::Neutral }
+            }
+        }
+    )*};
+}
+cell_from_integer!(i32, i64, u32, u64, usize);
+
+/// An absent value is an en dash.
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        match value {
+            Some(value) => value.into(),
+            None => Cell { text: "–".into(), exact: Some(String::new()), status: Status::Neutral },
+        }
+    }
+}
+
+/// A table with a header row, built row by row.
+///
+/// Cells and headers may use the markup `_{…}` and `^{…}` for sub- and superscripts.
+///
+/// ```
+/// use album_report::table::{Cell, Table};
+/// let table = Table::new(["task", "published", "measured"])
+///     .row([Cell::from("maze"), 0.9.into(), Cell::good(0.912)])
+///     .row([Cell::from("cube"), 0.35.into(), Cell::bad(0.21)]);
+/// assert!(table.to_text().contains("0.912 ✓"));
+/// assert_eq!(table.to_csv(), "task,published,measured\nmaze,0.9,0.912\ncube,0.35,0.21\n");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    caption: String,
+    header: Vec<Cell>,
+    align: Vec<Align>,
+    rows: Vec<Vec<Cell>>,
+    /// Indices of rows that have a rule above them.
+    rules: Vec<usize>,
+}
+
+impl Table {
+    /// A table with these column headers.
+    pub fn new<C: Into<Cell>>(header: impl IntoIterator<Item = C>) -> Self {
+        Table { header: header.into_iter().map(Into::into).collect(), ..Table::default() }
+    }
+
+    /// Sets the caption.
+    pub fn caption(mut self, caption: impl Into<String>) -> Self {
+        self.caption = caption.into();
+        self
+    }
+
+    /// Sets the alignment of the columns; columns not named stay [`Align::Auto`].
+    pub fn align(mut self, align: impl IntoIterator<Item = Align>) -> Self {
+        self.align = align.into_iter().collect();
+        self
+    }
+
+    /// Adds a row. A short row is filled up with empty cells.
+    pub fn row<C: Into<Cell>>(mut self, cells: impl IntoIterator<Item = C>) -> Self {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Draws a rule between the last row and the next one.
+    pub fn rule(mut self) -> Self {
+        self.rules.push(self.rows.len());
+        self
+    }
+
+    /// The number of rows below the header.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row below the header.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub(crate) fn caption_text(&self) -> &str {
+        &self.caption
+    }
+
+    /// The table as aligned plain text for a terminal, ending in a newline.
+    pub fn to_text(&self) -> String {
+        let aligns = self.alignments();
+        // A column in which any cell has a sign reserves room for it in every cell, so that
+        // the numbers still line up.
+        let signed: Vec<bool> = (0..aligns.len())
+            .map(|c| self.rows.iter().any(|row| row.get(c).is_some_and(|x| x.status != Status::Neutral)))
+            .collect();
+        let shown = |cell: &Cell, column: usize, header: bool| {
+            let mut out = one_line(&text::plain(&cell.text));
+            if signed[column] && !header {
+                out.push(' ');
+                out.push_str(if cell.status == Status::Neutral { " " } else { cell.status.sign() });
+            }
+            out
+        };
+        let row_texts = |row: &[Cell], header: bool| -> Vec<String> {
+            (0..aligns.len()).map(|c| row.get(c).map_or(String::new(), |x| shown(x, c, header))).collect()
+        };
+        let header = row_texts(&self.header, true);
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row_texts(row, false)).collect();
+        let widths: Vec<usize> = (0..aligns.len())
+            .map(|c| {
+                let body = rows.iter().map(|row| text::columns(&row[c])).max().unwrap_or(0);
+                body.max(text::columns(&header[c]))
+            })
+            .collect();
+        let total = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        let rule = format!("{}\n", "─".repeat(total));
+
+        let mut out = String::new();
+        if !self.caption.is_empty() {
+            out.push_str(&one_line(&text::plain(&self.caption)));
+            out.push('\n');
+        }
+        out.push_str(&text_line(&header, &widths, &aligns));
+        out.push_str(&rule);
+        for (i, row) in rows.iter().enumerate() {
+            if i > 0 && self.rules.contains(&i) {
+                out.push_str(&rule);
+            }
+            out.push_str(&text_line(row, &widths, &aligns));
+        }
+        out
+    }
+
+    /// The table as CSV (RFC 4180 quoting, `\n` line ends), numbers in full precision.
+    ///
+    /// Caption, rules and statuses have no place in CSV and are left out.
+    pub fn to_csv(&self) -> String {
+        let columns = self.columns();
+        let mut out = String::new();
+        for row in std::iter::once(&self.header).chain(&self.rows) {
+            for column in 0..columns {
+                if column > 0 {
+                    out.push(',');
+                }
+                if let Some(cell) = row.get(column) {
+                    match &cell.exact {
+                        Some(exact) => out.push_str(exact),
+                        None => out.push_str(&csv_field(&text::plain(&cell.text))),
+                    }
+                }
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// The table as a LaTeX `tabular` (needs the package `booktabs`), everything escaped.
+    ///
+    /// Good cells are bold; a caption wraps the tabular into a `table` environment.
+    pub fn to_latex(&self) -> String {
+        let aligns = self.alignments();
+        let letters: String = aligns
+            .iter()
+            .map(|align| match align {
+                Align::Right => 'r',
+                Align::Centre => 'c',
+                Align::Left | Align::Auto => 'l',
+            })
+            .collect();
+        let line = |row: &[Cell]| {
+            let cells: Vec<String> = (0..aligns.len())
+                .map(|c| {
+                    let Some(cell) = row.get(c) else { return String::new() };
+                    let content = text::latex(&cell.text);
+                    if cell.status == Status::Good { format!("\\textbf{{{content}}}") } else { content }
+                })
+                .collect();
+            format!("{} \\\\\n", cells.join(" & "))
+        };
+        let mut out = format!("\\begin{{tabular}}{{{letters}}}\n\\toprule\n");
+        out.push_str(&line(&self.header));
+        out.push_str("\\midrule\n");
+        for (i, row) in self.rows.iter().enumerate() {
+            if i > 0 && self.rules.contains(&i) {
+                out.push_str("\\midrule\n");
+            }
+            out.push_str(&line(row));
+        }
+        out.push_str("\\bottomrule\n\\end{tabular}\n");
+        if self.caption.is_empty() {
+            out
+        } else {
+            let caption = text::latex(&self.caption);
+            format!("\\begin{{table}}\n\\centering\n\\caption{{{caption}}}\n{out}\\end{{table}}\n")
+        }
+    }
+
+    /// The table as an HTML `<table>` element, everything escaped.
+    ///
+    /// It carries classes that the style of [`crate::html::Page`] gives a look.
+    pub fn to_html(&self) -> String {
+        self.to_html_captioned(&text::prose(&self.caption))
+    }
+
+    /// `caption` is HTML already; the page puts the number of the table into it.
+    pub(crate) fn to_html_captioned(&self, caption: &str) -> String {
+        let aligns = self.alignments();
+        let class = |column: usize| match aligns[column] {
+            Align::Right => " class=\"right\"",
+            Align::Centre => " class=\"centre\"",
+            Align::Left | Align::Auto => "",
+        };
+        let mut out = String::from("<table>\n");
+        if !caption.is_empty() {
+            out.push_str(&format!("<caption>{caption}</caption>\n"));
+        }
+        out.push_str("<thead><tr>");
+        for c in 0..aligns.len() {
+            let content = self.header.get(c).map_or(String::new(), |x| text::html(&x.text));
+            out.push_str(&format!("<th scope=\"col\"{}>{content}</th>", class(c)));
+        }
+        out.push_str("</tr></thead>\n<tbody>\n");
+        for (i, row) in self.rows.iter().enumerate() {
+            let ruled = i > 0 && self.rules.contains(&i);
+            out.push_str(if ruled { "<tr class=\"rule\">" } else { "<tr>" });
+            for c in 0..aligns.len() {
+                let content = row.get(c).map_or(String::new(), html_cell);
+                out.push_str(&format!("<td{}>{content}</td>", class(c)));
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody>\n</table>\n");
+        out
+    }
+
+    fn columns(&self) -> usize {
+        self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.header.len())
+    }
+
+    /// The alignment of every column, with [`Align::Auto`] resolved.
+    fn alignments(&self) -> Vec<Align> {
+        (0..self.columns())
+            .map(|c| match self.align.get(c).copied().unwrap_or_default() {
+                Align::Auto => {
+                    let mut cells = self
+                        .rows
+                        .iter()
+                        .filter_map(|row| row.get(c))
+                        .filter(|x| !x.text.is_empty())
+                        .peekable();
+                    let numeric = cells.peek().is_some() && cells.all(Cell::looks_numeric);
+                    if numeric { Align::Right } else { Align::Left }
+                }
+                align => align,
+            })
+            .collect()
+    }
+}
+
+fn html_cell(cell: &Cell) -> String {
+    let content = text::html(&cell.text);
+    match cell.status {
+        Status::Neutral => content,
+        status => format!("<span class=\"{}\">{content} {}</span>", status.class(), status.sign()),
+    }
+}
+
+fn text_line(cells: &[String], widths: &[usize], aligns: &[Align]) -> String {
+    let mut out = String::new();
+    for (c, cell) in cells.iter().enumerate() {
+        let room = widths[c] - text::columns(cell);
+        let left = match aligns[c] {
+            Align::Right => room,
+            Align::Centre => room / 2,
+            Align::Left | Align::Auto => 0,
+        };
+        if c > 0 {
+            out.push_str("  ");
+        }
+        out.push_str(&" ".repeat(left));
+        out.push_str(cell);
+        out.push_str(&" ".repeat(room - left));
+    }
+    format!("{}\n", out.trim_end())
+}
+
+/// Line breaks and control characters (escape sequences among them) would break the layout.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn csv_field(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) || text.starts_with(' ') || text.ends_with(' ') {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_with_signs_and_combining_marks() {
+        let table = Table::new(["name", "Q̂"])
+            .row([Cell::from("a"), Cell::good(1.5)])
+            .row([Cell::from("bb"), 22.25.into()]);
+        assert_eq!(table.to_text(), "name       Q̂\n────────────\na      1.5 ✓\nbb    22.2\n");
+    }
+
+    #[test]
+    fn csv_quotes_what_needs_quotes_and_keeps_precision() {
+        let table = Table::new(["a,b", "say \"x\""])
+            .row([Cell::from("two\nlines"), (0.1 + 0.2).into()])
+            .row([Cell::from(1234567u64), None::<f64>.into()]);
+        assert_eq!(
+            table.to_csv(),
+            "\"a,b\",\"say \"\"x\"\"\"\n\"two\nlines\",0.30000000000000004\n1234567,\n"
+        );
+    }
+
+    #[test]
+    fn ragged_rows_are_filled_up() {
+        let table = Table::new(["a"]).row(["1", "2", "3"]).row(["4"]);
+        assert_eq!(table.to_csv(), "a,,\n1,2,3\n4,,\n");
+        assert_eq!(table.to_html().matches("<td").count(), 6);
+    }
+
+    #[test]
+    fn auto_alignment_needs_every_cell_numeric() {
+        let table = Table::new(["n", "t", "p"]).row(["-1.5", "1", "81.2 ± 3"]).row([
+            Cell::from("–"),
+            Cell::from("x"),
+            Cell::from(""),
+        ]);
+        assert_eq!(table.alignments(), [Align::Right, Align::Left, Align::Right]);
+    }
+
+    #[test]
+    fn terminal_text_carries_no_escape_sequence() {
+        let text = Table::new(["a"]).row(["\u{1b}[31mred\nnext"]).to_text();
+        assert!(!text.contains('\u{1b}'));
+        assert_eq!(text.lines().count(), 3);
+    }
+}
