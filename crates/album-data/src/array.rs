@@ -269,15 +269,26 @@ impl Array {
         if let Data::Bool(v) = self.data {
             return Ok(v);
         }
-        let shape = self.shape.clone();
-        let place = self.place.clone();
-        if matches!(self.data, Data::F32(_) | Data::F64(_)) {
-            return Err(self.type_error("bool, or an integer type holding only 0 and 1"));
+        macro_rules! flags {
+            ($v:expr) => {
+                match $v.iter().position(|&x| x != 0 && x != 1) {
+                    Some(i) => Err(self.value_error(i, $v[i], "0 or 1")),
+                    None => Ok($v.iter().map(|&x| x == 1).collect()),
+                }
+            };
         }
-        let integers = self.to_integers()?;
-        match integers.iter().position(|&x| x != 0 && x != 1) {
-            None => Ok(integers.into_iter().map(|x| x == 1).collect()),
-            Some(i) => Err(value_error(place, &shape, i, integers[i], "0 or 1")),
+        match &self.data {
+            Data::I8(v) => flags!(v),
+            Data::I16(v) => flags!(v),
+            Data::I32(v) => flags!(v),
+            Data::I64(v) => flags!(v),
+            Data::U8(v) => flags!(v),
+            Data::U16(v) => flags!(v),
+            Data::U32(v) => flags!(v),
+            Data::U64(v) => flags!(v),
+            Data::Bool(_) | Data::F32(_) | Data::F64(_) => {
+                Err(self.type_error("bool, or an integer type holding only 0 and 1"))
+            }
         }
     }
 
@@ -316,4 +327,69 @@ pub(crate) fn elements(shape: &[usize]) -> Option<usize> {
         return Some(0);
     }
     shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn array(shape: &[usize], data: Data) -> Array {
+        Array::new(shape.to_vec(), data).unwrap()
+    }
+
+    #[test]
+    fn the_shape_must_fit() {
+        let error = Array::new(vec![2, 2], Data::I64(vec![1, 2, 3])).unwrap_err();
+        assert_eq!(error.to_string(), "array in memory: 3 elements were given for shape [2, 2]");
+        assert!(Array::new(vec![usize::MAX, 2], Data::I64(vec![])).is_err());
+        assert!(Array::new(vec![usize::MAX, 2, 0], Data::I64(vec![])).is_ok());
+        assert_eq!(array(&[], Data::I64(vec![3])).len(), 1);
+    }
+
+    #[test]
+    fn integers() {
+        let signed = array(&[2], Data::I8(vec![-128, 127]));
+        assert_eq!(signed.to_integers().unwrap(), [-128, 127]);
+        let unsigned = array(&[1], Data::U64(vec![i64::MAX as u64]));
+        assert_eq!(unsigned.to_integers().unwrap(), [i64::MAX]);
+        let over = array(&[2, 2], Data::U64(vec![0, 0, 0, 1 << 63]));
+        let message = over.to_integers().unwrap_err().to_string();
+        assert!(message.contains("row 1, column 1: found 9223372036854775808"), "{message}");
+        assert!(array(&[1], Data::Bool(vec![true])).to_integers().is_err());
+        assert!(array(&[1], Data::F32(vec![1.0])).to_integers().is_err());
+    }
+
+    #[test]
+    fn floats() {
+        let flags = array(&[2], Data::Bool(vec![false, true]));
+        assert_eq!(flags.clone().to_floats().unwrap(), [0.0, 1.0]);
+        assert_eq!(flags.into_f32().unwrap(), [0.0, 1.0]);
+        let exact = array(&[2], Data::I64(vec![1 << 53, -(1 << 53)]));
+        assert!(exact.to_floats().is_ok());
+        let message = |data| array(&[2], data).to_floats().unwrap_err().to_string();
+        assert!(message(Data::I64(vec![0, i64::MIN])).contains("row 1"));
+        assert!(message(Data::U64(vec![0, (1 << 53) + 1])).contains("row 1"));
+    }
+
+    #[test]
+    fn narrow_floats() {
+        let rounded = array(&[3], Data::F64(vec![0.1, f64::NAN, f64::INFINITY]));
+        let rounded = rounded.into_f32().unwrap();
+        assert_eq!(rounded[0], 0.1f32);
+        assert!(rounded[1].is_nan() && rounded[2].is_infinite());
+        let message = |data| array(&[2], data).into_f32().unwrap_err().to_string();
+        assert!(message(Data::F64(vec![0.0, 1e39])).contains("row 1: found 1000000"));
+        assert!(message(Data::I32(vec![0, (1 << 24) + 1])).contains("row 1: found 16777217"));
+    }
+
+    #[test]
+    fn flags() {
+        for data in [Data::Bool(vec![false, true]), Data::I64(vec![0, 1]), Data::U8(vec![0, 1])] {
+            assert_eq!(array(&[2], data).to_bools().unwrap(), [false, true]);
+        }
+        let message = |data| array(&[2], data).to_bools().unwrap_err().to_string();
+        assert!(message(Data::I8(vec![0, -1])).contains("row 1: found -1, expected 0 or 1"));
+        assert!(message(Data::U64(vec![u64::MAX, 1])).contains("row 0: found 18446744073709551615"));
+        assert!(message(Data::F64(vec![0.0, 1.0])).contains("found dtype float64"));
+    }
 }

@@ -153,3 +153,80 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<OsString> {
+        let mut names: Vec<_> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_old_file_stays_until_the_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        write(&path, b"old").unwrap();
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(dir.path()).len(), 2);
+        file.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["x"]);
+    }
+
+    #[test]
+    fn dropping_leaves_no_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let mut file = AtomicFile::create(&path).unwrap();
+        file.write_all(b"new").unwrap();
+        drop(file);
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn two_writers_do_not_meet() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let mut first = AtomicFile::create(&path).unwrap();
+        let mut second = AtomicFile::create(&path).unwrap();
+        first.write_all(b"first").unwrap();
+        second.write_all(b"second").unwrap();
+        first.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        second.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(dir.path()), ["x"]);
+    }
+
+    #[test]
+    fn only_regular_files_are_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(write(dir.path(), b"x").is_err());
+        assert!(write(Path::new("/dev/null"), b"x").is_err());
+        assert!(write(Path::new(""), b"x").is_err());
+        assert!(write(&dir.path().join(".."), b"x").is_err());
+        assert!(write(&dir.path().join("missing/x"), b"x").is_err());
+        assert!(names(dir.path()).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_permissions_are_kept() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("x"), dir.path().join("link"));
+        write(&path, b"old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink("x", &link).unwrap();
+        write(&link, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+}

@@ -240,8 +240,8 @@ pub(crate) fn fill(reader: &mut dyn Read, buffer: &mut [u8], place: &Place) -> R
             Ok(0) => break,
             Ok(n) => got += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // This is how the inflater says that its input makes no sense.
-            Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
+            // Not from the operating system, so the inflater's complaint.
+            Err(e) if e.raw_os_error().is_none() => {
                 return Err(DataError::DamagedData { place: place.clone(), problem: e.to_string() });
             }
             Err(source) => {
@@ -532,5 +532,73 @@ fn parse_descr(descr: &[u8]) -> Result<DType, &'static str> {
                      save {name}.astype({name}.dtype.newbyteorder('<'))"),
         b'|' if dtype.size() > 1 => Err("has no byte order, expected `<`"),
         _ => Ok(dtype),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Header, DataError> {
+        Parser { text: text.as_bytes(), at: 0, place: &Place::default(), max_rank: 64 }.header()
+    }
+
+    #[test]
+    fn headers_of_many_writers() {
+        let expected = |shape: &[usize]| Header { dtype: DType::F64, fortran: false, shape: shape.to_vec() };
+        for (text, shape) in [
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (), }", &[][..]),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }   \n", &[3]),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }\n", &[3, 4]),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4,)}", &[3, 4]),
+            // Python 2, other orders, other quotes, no spaces.
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (3L, 4L), }\n", &[3, 4]),
+            ("{'shape': (0,), 'fortran_order': False, 'descr': '<f8'}", &[0]),
+            ("{\"descr\":\"<f8\",\"fortran_order\":False,\"shape\":(3,4)}", &[3, 4]),
+            ("{'descr': '=f8', 'fortran_order': False, 'shape': (1, 1), }", &[1, 1]),
+        ] {
+            assert_eq!(parse(text).unwrap(), expected(shape), "{text}");
+        }
+    }
+
+    #[test]
+    fn types() {
+        for dtype in DType::ALL {
+            assert_eq!(parse_descr(dtype.descr().as_bytes()), Ok(dtype));
+        }
+    }
+
+    #[test]
+    fn fortran_order_becomes_c_order() {
+        // Axes of 2, 3 and 4 with the element's C position as its value.
+        let mut file = Vec::new();
+        for k in 0..4 {
+            for j in 0..3 {
+                for i in 0..2u8 {
+                    file.push(i * 12 + j * 4 + k);
+                }
+            }
+        }
+        let header = b"{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 4)}";
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([1, 0, header.len() as u8, 0]);
+        bytes.extend(header);
+        bytes.extend(file);
+        let size = bytes.len() as u64;
+        let array = read_array(&mut bytes.as_slice(), size, &Place::default(), &Limits::default()).unwrap();
+        assert_eq!(array.shape, [2, 3, 4]);
+        assert_eq!(array.data, Data::U8((0..24).collect()));
+    }
+
+    /// The advice for the most common mistake, word for word.
+    #[test]
+    fn python_objects() {
+        let place = Place::file(Path::new("data.npz")).array("actions");
+        let mut parser = Parser { text: b"'|O'", at: 0, place: &place, max_rank: 64 };
+        assert_eq!(
+            parser.dtype().unwrap_err().to_string(),
+            "data.npz: array `actions`: dtype |O holds Python objects (a pickle), which album \
+             never reads; save it as an integer array, e.g. actions.astype(np.int64)"
+        );
     }
 }

@@ -32,3 +32,55 @@ pub fn suffix_returns(rewards: &[f64], masks: Option<&[f64]>, ends: &[bool], gam
     }
     returns
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_mask_cuts_what_follows() {
+        let rewards = [1.0, 1.0, 1.0];
+        let masks = [1.0, 0.0, 1.0];
+        let ends = [false, false, true];
+        assert_eq!(suffix_returns(&rewards, Some(&masks), &ends, 0.5), [1.5, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn infinity_does_not_leak_over_an_end() {
+        let rewards = [1.0, f64::NEG_INFINITY];
+        assert_eq!(suffix_returns(&rewards, None, &[true, true], 0.9)[0], 1.0);
+        let masks = [0.0, 1.0];
+        assert_eq!(suffix_returns(&rewards, Some(&masks), &[false, true], 0.9)[0], 1.0);
+    }
+
+    #[test]
+    fn no_rows() {
+        assert!(suffix_returns(&[], None, &[], 0.9).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_forward_sum(
+            rows in vec((-1.0..1.0f64, 0.0..1.0f64, proptest::bool::weighted(0.1)), 0..60),
+            gamma in 0.0..1.0f64,
+        ) {
+            let rewards: Vec<f64> = rows.iter().map(|row| row.0).collect();
+            let masks: Vec<f64> = rows.iter().map(|row| row.1).collect();
+            let ends: Vec<bool> = rows.iter().map(|row| row.2).collect();
+            let returns = suffix_returns(&rewards, Some(&masks), &ends, gamma);
+            for start in 0..rows.len() {
+                let (mut sum, mut weight) = (0.0, 1.0);
+                for t in start..rows.len() {
+                    sum += weight * rewards[t];
+                    if ends[t] {
+                        break;
+                    }
+                    weight *= gamma * masks[t];
+                }
+                prop_assert!((returns[start] - sum).abs() < 1e-12);
+            }
+        }
+    }
+}

@@ -145,7 +145,7 @@ fn header(dtype: DType, shape: &[usize]) -> Vec<u8> {
         axes.join(", ")
     );
     let start = MAGIC.len() + 4;
-    while (start + text.len() + 1) % 64 != 0 {
+    while !(start + text.len() + 1).is_multiple_of(64) {
         text.push(' ');
     }
     text.push('\n');
