@@ -1,1 +1,64 @@
-//! Finite MDPs.
+//! Finite MDPs and the Lifted Bellman Linear Program (LBLP): the best values that a fixed dataset supports, exactly.
+//!
+//! A dataset induces an [`EmpiricalMdp`]; its [`Lblp`] has `(Q*_D, V*_D)` as unique minimiser; [`solve`] finds it with
+//! all dual variables and a certificate that shares no code with the solver.
+//!
+//! ```
+//! use album_tabular::{EmpiricalMdp, Lblp, Solver, TabularDataset, solve};
+//!
+//! // Two trajectories. From state 0 the data knows a poor way (1) and a good one (2) to the end, state 9.
+//! let mut data = TabularDataset::default();
+//! data.push(0, 0, 0.0, 1, false);
+//! data.push(1, 0, 1.0, 9, true);
+//! data.push(0, 1, 0.0, 2, false);
+//! data.push(2, 0, 5.0, 9, true);
+//!
+//! let empirical = EmpiricalMdp::new(&data, 0.9)?;
+//! let lblp = Lblp::of_data(&empirical, 0.1, 0.05, 2)?;
+//! let solution = solve(&empirical.mdp, &lblp, Solver::Bellman)?;
+//! assert_eq!(solution.v, vec![4.5, 1.0, 5.0]);
+//! assert!(solution.certificate.gap < 1e-12);
+//! # Ok::<(), album_tabular::TabularError>(())
+//! ```
+//!
+//! Around it: the hinge [`Relaxation`] that ALBUM's critic is trained on, the K-step [`Repair`] iteration, the
+//! [`boundedness`] condition, [`Stationarity`], and [`theory`], which checks every statement with numbers.
+
+mod coefficients;
+mod dataset;
+mod discounted_system;
+mod empirical;
+mod error;
+mod lblp;
+pub mod lp;
+mod mdp;
+mod mudworld;
+mod policy;
+pub mod random;
+mod relaxation;
+mod repair;
+mod returns;
+mod rollout;
+mod solve;
+mod sparse;
+mod stationarity;
+pub mod theory;
+mod value_iteration;
+
+pub use coefficients::{Boundedness, Coefficients, boundedness};
+pub use dataset::{KEYS, TabularDataset};
+pub use discounted_system::DiscountedSystem;
+pub use empirical::EmpiricalMdp;
+pub use error::TabularError;
+pub use lblp::{Family, Lblp, Weights};
+pub use mdp::{Mdp, check_gamma, max_difference};
+pub use mudworld::{ACTIONS, Behaviour, MUD_PROBABILITY, MudWorld};
+pub use policy::policy_value;
+pub use relaxation::{Gradient, Relaxation, hinge};
+pub use repair::Repair;
+pub use returns::best_dataset_return;
+pub use rollout::Rollout;
+pub use solve::{Certificate, Solution, Solver, certify, solve};
+pub use sparse::Csr;
+pub use stationarity::{Regime, Selections, Stationarity};
+pub use value_iteration::value_iteration;
