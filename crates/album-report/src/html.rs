@@ -107,6 +107,14 @@ impl Page {
     /// The page as HTML.
     pub fn render(&self) -> String {
         let mut ids = Ids::default();
+        // Figures come first: their ids were chosen to be linked to, those of sections were not.
+        let mut figure_ids: Vec<String> = Vec::new();
+        for block in &self.blocks {
+            if let Block::Figure { id, .. } = block {
+                figure_ids.push(ids.make(id));
+            }
+        }
+        let mut figure_ids = figure_ids.into_iter();
         let mut contents = Vec::new();
         let mut summary = String::new();
         let mut body = String::new();
@@ -173,9 +181,9 @@ impl Page {
                     out.push_str(&table.to_html_captioned(&caption));
                     out.push_str("</div>\n");
                 }
-                Block::Figure { id, figure, caption } => {
+                Block::Figure { figure, caption, .. } => {
                     figures += 1;
-                    let id = ids.make(id);
+                    let id = figure_ids.next().unwrap_or_default();
                     out.push_str(&format!(
                         "<figure id=\"{id}\">\n<div class=\"scroll\">\n{}</div>\n",
                         figure.render()
@@ -291,7 +299,8 @@ tr.rule td{border-top:2px solid var(--album-muted)}
 .right{text-align:right}
 .centre{text-align:center}
 figure{margin:1.75rem 0}
-.album-figure{display:block;max-width:100%;min-width:min(30rem,100vw);height:auto}
+.album-figure{display:block;max-width:100%;height:auto}
+@media screen and (max-width:40rem){.album-figure{max-width:none}}
 figcaption,caption{font-size:.95rem;max-width:46rem}
 figcaption{margin-top:.5rem}
 footer{margin-top:3rem;border-top:1px solid var(--album-rule);color:var(--album-muted);font-size:.9rem}

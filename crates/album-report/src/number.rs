@@ -147,17 +147,23 @@ pub(crate) fn tick_labels(ticks: &[f64]) -> Vec<String> {
 }
 
 /// Labels for the ticks of a logarithmic axis, in the markup of [`crate::svg`].
-pub(crate) fn log_tick_label(value: f64) -> String {
-    let exponent = value.log10().round();
-    let is_power = (value / 10f64.powf(exponent) - 1.0).abs() < 1e-9;
-    if is_power && !(-2.0..=4.0).contains(&exponent) {
-        return format!("10^{{{}}}", minus(&format!("{exponent}")));
-    }
-    let text = significant(value, 4);
-    match text.split_once('e') {
-        Some((mantissa, exponent)) => minus(&format!("{mantissa}×10^{{{exponent}}}")),
-        None => text,
-    }
+///
+/// Powers of ten are written as powers if any of them is far from one, so that they match.
+pub(crate) fn log_tick_labels(ticks: &[f64]) -> Vec<String> {
+    let exponent = |t: f64| t.log10().round();
+    let powers = ticks.iter().all(|t| (t / 10f64.powf(exponent(*t)) - 1.0).abs() < 1e-9);
+    let far = ticks.iter().any(|t| !(-3.0..=5.0).contains(&exponent(*t)));
+    let label = |t: &f64| {
+        if powers && far {
+            return format!("10^{{{}}}", minus(&format!("{}", exponent(*t))));
+        }
+        let text = significant(*t, 4);
+        match text.split_once('e') {
+            Some((mantissa, exponent)) => minus(&format!("{mantissa}×10^{{{exponent}}}")),
+            None => text,
+        }
+    };
+    ticks.iter().map(label).collect()
 }
 
 /// A coordinate in SVG text: at most `decimals` decimals, never `-0`, never non-finite.
@@ -257,12 +263,11 @@ mod tests {
     }
 
     #[test]
-    fn log_labels_use_powers_only_far_from_one() {
-        assert_eq!(log_tick_label(1e-12), "10^{−12}");
-        assert_eq!(log_tick_label(0.01), "0.01");
-        assert_eq!(log_tick_label(1e4), "10,000");
-        assert_eq!(log_tick_label(20.0), "20");
-        assert_eq!(log_tick_label(2e-5), "2×10^{−5}");
+    fn log_labels_are_powers_all_or_none() {
+        assert_eq!(log_tick_labels(&[1e-12, 1e-6, 1.0]), ["10^{−12}", "10^{−6}", "10^{0}"]);
+        assert_eq!(log_tick_labels(&[0.01, 1.0, 1e4]), ["0.01", "1", "10,000"]);
+        assert_eq!(log_tick_labels(&[10.0, 20.0]), ["10", "20"]);
+        assert_eq!(log_tick_labels(&[1e-5, 2e-5]), ["1×10^{−5}", "2×10^{−5}"]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Cell {
 
     /// A number shown with `decimals` decimals; CSV gets it in full.
     pub fn fixed(value: f64, decimals: usize) -> Self {
-        Cell { text: number::fixed(value, decimals), exact: Some(value.to_string()), status: Status::Neutral }
+        Cell { text: number::fixed(value, decimals), exact: Some(in_full(value)), status: Status::Neutral }
     }
 
     /// The same cell judged good.
@@ -80,6 +80,14 @@ impl Cell {
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
         self
+    }
+
+    /// The text with a proper minus sign, for outputs that are read by people only.
+    fn printed(&self) -> String {
+        match self.text.strip_prefix('-') {
+            Some(rest) if self.exact.is_some() => format!("−{rest}"),
+            _ => self.text.clone(),
+        }
     }
 
     fn looks_numeric(&self) -> bool {
@@ -113,7 +121,7 @@ impl From<&String> for Cell {
 /// Shown by [`number::compact`]; CSV gets the value in full.
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
-        Cell { text: number::compact(value), exact: Some(value.to_string()), status: Status::Neutral }
+        Cell { text: number::compact(value), exact: Some(in_full(value)), status: Status::Neutral }
     }
 }
 
@@ -292,7 +300,7 @@ impl Table {
             let cells: Vec<String> = (0..aligns.len())
                 .map(|c| {
                     let Some(cell) = row.get(c) else { return String::new() };
-                    let content = text::latex(&cell.text);
+                    let content = text::latex(&cell.printed());
                     if cell.status == Status::Good { format!("\\textbf{{{content}}}") } else { content }
                 })
                 .collect();
@@ -378,8 +386,14 @@ impl Table {
     }
 }
 
+/// Every digit needed to read the same number again, with an exponent if that is shorter.
+fn in_full(value: f64) -> String {
+    let (plain, exponent) = (value.to_string(), format!("{value:e}"));
+    if exponent.len() < plain.len() { exponent } else { plain }
+}
+
 fn html_cell(cell: &Cell) -> String {
-    let content = text::html(&cell.text);
+    let content = text::html(&cell.printed());
     match cell.status {
         Status::Neutral => content,
         status => format!("<span class=\"{}\">{content} {}</span>", status.class(), status.sign()),

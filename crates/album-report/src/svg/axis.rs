@@ -61,7 +61,7 @@ fn linear_ticks(lo: f64, hi: f64, target: usize) -> Vec<f64> {
     let miss = |factor: f64| {
         let (first, last) = ends(factor * magnitude);
         // A single tick tells no scale, so it is no candidate.
-        if last - first < 1.0 { f64::INFINITY } else { (last - first + 1.0 - target as f64).abs() }
+        if last - first < 1.0 { f64::INFINITY } else { ((last - first + 1.0) / target as f64).ln().abs() }
     };
     // The round step whose number of ticks comes closest to the target, the larger one if two do.
     let factor =
@@ -179,7 +179,7 @@ impl Axis {
         };
         let wide = spec.scale == Scale::Log && chosen.len() > 1 && hi / lo > 10.0;
         let labels = if wide || (spec.scale == Scale::Log && spec.ticks.is_some()) {
-            chosen.iter().map(|t| number::log_tick_label(*t)).collect()
+            number::log_tick_labels(&chosen)
         } else {
             number::tick_labels(&chosen)
         };

@@ -35,21 +35,55 @@ pub(crate) fn line(points: &[Point], width: f64) -> Vec<Point> {
     out
 }
 
-/// A vertical stroke: `x`, the upper `y`, and how far it goes down.
-pub(crate) type Stroke = (f64, f64, f64);
+/// Drops points that lie on the straight line between their neighbours, to within a tenth of
+/// a pixel (the algorithm of Douglas and Peucker).
+pub(crate) fn straighten(points: Vec<Point>) -> Vec<Point> {
+    const TOLERANCE: f64 = 0.1;
+    if points.len() < 3 {
+        return points;
+    }
+    let mut keep = vec![false; points.len()];
+    keep[0] = true;
+    keep[points.len() - 1] = true;
+    let mut open = vec![(0, points.len() - 1)];
+    while let Some((from, to)) = open.pop() {
+        let farthest = (from + 1..to)
+            .map(|i| (i, distance(points[i], points[from], points[to])))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((i, distance)) = farthest
+            && distance > TOLERANCE
+        {
+            keep[i] = true;
+            open.extend([(from, i), (i, to)]);
+        }
+    }
+    points.into_iter().zip(keep).filter_map(|(point, kept)| kept.then_some(point)).collect()
+}
 
-/// Merges dots: positions are rounded to half pixels, doubles are dropped, and dots directly
-/// above each other become one stroke, which with round ends covers the same pixels.
+/// The distance of a point from the segment between two others.
+fn distance(p: Point, a: Point, b: Point) -> f64 {
+    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+    let square = dx * dx + dy * dy;
+    let t = if square > 0.0 { (((p.0 - a.0) * dx + (p.1 - a.1) * dy) / square).clamp(0.0, 1.0) } else { 0.0 };
+    (p.0 - a.0 - t * dx).hypot(p.1 - a.1 - t * dy)
+}
+
+/// How many pixels make one unit of [`Stroke`].
+pub(crate) const DOT_UNIT: f64 = 0.5;
+
+/// A vertical stroke in units of half pixels: `x`, the upper `y`, and how far it goes down.
+pub(crate) type Stroke = (i64, i64, i64);
+
+/// Merges dots: positions are rounded to half pixels, doubles are dropped, and dots at most a
+/// pixel above each other become one stroke. Dots are wider than two pixels, so with round
+/// ends the stroke covers what the dots would cover, to within a tenth of a pixel.
 pub(crate) fn dots(points: impl Iterator<Item = Point>) -> Vec<Stroke> {
-    let rounded: BTreeSet<(i64, i64)> =
-        points.map(|(x, y)| ((2.0 * x).round() as i64, (2.0 * y).round() as i64)).collect();
+    let unit = |v: f64| (v / DOT_UNIT).round() as i64;
+    let rounded: BTreeSet<(i64, i64)> = points.map(|(x, y)| (unit(x), unit(y))).collect();
     let sorted: Vec<(i64, i64)> = rounded.into_iter().collect();
     sorted
-        .chunk_by(|a, b| a.0 == b.0 && b.1 == a.1 + 1)
-        .map(|run| {
-            let (x, top) = run[0];
-            (x as f64 / 2.0, top as f64 / 2.0, (run.len() - 1) as f64 / 2.0)
-        })
+        .chunk_by(|a, b| a.0 == b.0 && b.1 <= a.1 + 2)
+        .map(|run| (run[0].0, run[0].1, run[run.len() - 1].1 - run[0].1))
         .collect()
 }
 
@@ -106,6 +140,22 @@ mod tests {
     }
 
     #[test]
+    fn straightening_moves_nothing_by_more_than_its_tolerance() {
+        let slope: Vec<Point> = (0..500).map(|i| (f64::from(i), 0.3 * f64::from(i))).collect();
+        assert_eq!(straighten(slope.clone()), [slope[0], slope[499]]);
+        let mut bent = slope;
+        bent[250].1 += 0.5;
+        let kept = straighten(bent.clone());
+        assert!(kept.contains(&bent[250]));
+        for p in &bent {
+            let nearest = kept.windows(2).map(|w| distance(*p, w[0], w[1])).fold(f64::MAX, f64::min);
+            assert!(nearest <= 0.1 + 1e-9, "{p:?} is {nearest} off");
+        }
+        let spike = vec![(0.0, 0.0), (0.0, 9.0), (0.0, 1.0)];
+        assert_eq!(straighten(spike.clone()), spike);
+    }
+
+    #[test]
     fn short_lines_and_backward_lines_are_untouched() {
         let zigzag = [(0.0, 0.0), (10.0, 5.0), (5.0, 7.0), (0.0, 9.0)];
         assert_eq!(line(&zigzag, 100.0), zigzag);
@@ -113,19 +163,25 @@ mod tests {
     }
 
     #[test]
-    fn dots_cover_exactly_the_rounded_positions() {
+    fn dots_cover_every_point_and_no_gap_wider_than_a_pixel() {
         let points = noisy(10_000, 10.0);
         let strokes = dots(points.iter().copied());
         let mut covered = BTreeSet::new();
         for (x, y, down) in &strokes {
-            for k in 0..=(2.0 * down) as i64 {
-                covered.insert(((2.0 * x) as i64, (2.0 * y) as i64 + k));
-            }
+            covered.extend((0..=*down).map(|k| (*x, y + k)));
         }
         let expected: BTreeSet<(i64, i64)> =
             points.iter().map(|p| ((2.0 * p.0).round() as i64, (2.0 * p.1).round() as i64)).collect();
-        assert_eq!(covered, expected);
+        assert!(expected.is_subset(&covered));
+        for (x, y) in covered.difference(&expected) {
+            assert!(expected.contains(&(*x, y - 1)) && expected.contains(&(*x, y + 1)), "{x} {y}");
+        }
         assert!(strokes.len() < expected.len() / 2);
+    }
+
+    #[test]
+    fn a_lone_dot_is_kept_as_it_is() {
+        assert_eq!(dots([(3.2, 7.1), (3.1, 7.2), (3.0, 20.0)].into_iter()), [(6, 14, 0), (6, 40, 0)]);
     }
 
     #[test]

@@ -299,23 +299,6 @@ impl Grid {
             coordinate(shift, 1),
             right.draw(&b, false)
         ));
-        // Lines from the right side of the outline to the left side of the magnified map.
-        let x = a.x + (column + columns) as f64 * a.cell;
-        let end = shift + b.x;
-        let (top, bottom) =
-            if self.y_up { (self.rows - row - rows, self.rows - row) } else { (row, row + rows) };
-        let c = |v: f64| coordinate(v, 1);
-        body.push_str(&format!(
-            "<path d=\"M{} {}L{} {}M{} {}L{} {}\" fill=\"none\" stroke=\"#888\" stroke-dasharray=\"3 3\"/>\n",
-            c(x),
-            c(a.y + top as f64 * a.cell),
-            c(end),
-            c(b.y),
-            c(x),
-            c(a.y + bottom as f64 * a.cell),
-            c(end),
-            c(b.y + b.map_height)
-        ));
         Figure {
             title: if self.title.trim().is_empty() {
                 "Map of cells, with a part magnified".into()

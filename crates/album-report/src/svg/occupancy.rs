@@ -2,7 +2,7 @@
 
 use super::decimate::Point;
 
-const CELL: f64 = 4.0;
+const CELL: f64 = 2.0;
 
 pub(crate) struct Occupancy {
     columns: usize,

@@ -299,13 +299,21 @@ impl Plot {
         let settle = |legend_height: f64| {
             let top = title + legend_height;
             let height = (self.height - top - bottom).max(30.0);
-            let y_target = (height / 42.0).round().max(2.0) as usize;
+            let y_target = (height / 52.0).round().max(2.0) as usize;
             let y = Axis::new(&self.y, y_range, height, y_target);
             let tick_width = y.ticks.iter().map(|t| lettering::width(&t.1, SMALL)).fold(0.0, f64::max);
             let left = 12.0 + tick_width + if self.y.label.is_empty() { 0.0 } else { 22.0 };
-            let right = 16.0 + right_legend;
-            let width = (self.width - left - right).max(40.0);
-            let x = self.x_axis(x_range, width);
+            let room = self.width - left - right_legend;
+            let mut width = (room - 16.0).max(40.0);
+            let mut x = self.x_axis(x_range, width);
+            // The label of a tick near the right end may need more room than the margin has.
+            let label_end =
+                |(value, label): &(f64, String)| x.place(*value) + 0.5 * lettering::width(label, SMALL);
+            let overhang = x.ticks.last().map_or(0.0, label_end) + 3.0 - room;
+            if overhang > 0.0 {
+                width = (width - overhang).max(40.0);
+                x = self.x_axis(x_range, width);
+            }
             Frame { left, top, width, height, x, y }
         };
         let frame = settle(0.0);
@@ -324,7 +332,7 @@ impl Plot {
             let axis = Axis::new(&self.x, range, width, target);
             let crowded = axis.ticks.windows(2).any(|pair| {
                 let half = 0.5 * (lettering::width(&pair[0].1, SMALL) + lettering::width(&pair[1].1, SMALL));
-                axis.place(pair[1].0) - axis.place(pair[0].0) < half + 8.0
+                axis.place(pair[1].0) - axis.place(pair[0].0) < half + 14.0
             });
             if !crowded || target <= 2 || self.x.ticks.is_some() {
                 return axis;
@@ -388,40 +396,25 @@ impl Plot {
     }
 
     fn draw_series(&self, frame: &Frame) -> String {
-        let c = |v: f64| coordinate(v, 1);
-        let mut lines = String::new();
-        for series in self.series.iter().filter(|s| matches!(s.kind, Kind::Band(_))) {
-            lines.push_str(&series.draw_clipped(frame));
-        }
-        let mut marks = String::new();
-        for series in &self.series {
-            if !matches!(series.kind, Kind::Band(_)) {
-                lines.push_str(&series.draw_clipped(frame));
-            }
-            if !matches!(series.kind, Kind::Flags(_)) {
-                marks.push_str(&series.draw_marks(frame));
-            }
-        }
-        for series in self.series.iter().filter(|s| matches!(s.kind, Kind::Flags(_))) {
-            marks.push_str(&series.draw_marks(frame));
-        }
+        let is_band = |s: &&Series| matches!(s.kind, Kind::Band(_));
+        let is_flag = |s: &&Series| matches!(s.kind, Kind::Flags(_));
+        let others = self.series.iter().filter(|s| !is_band(s) && !is_flag(s));
+        let ordered =
+            self.series.iter().filter(is_band).chain(others).chain(self.series.iter().filter(is_flag));
         let mut out = String::new();
-        if !lines.is_empty() {
-            // An inner <svg> clips without needing an id, which other figures might have too.
-            // A little slack keeps lines along the border whole.
-            const SLACK: f64 = 1.5;
-            let (width, height) = (c(frame.width + 2.0 * SLACK), c(frame.height + 2.0 * SLACK));
-            out.push_str(&format!(
-                "<svg x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\" \
-                 viewBox=\"-{SLACK} -{SLACK} {width} {height}\" overflow=\"hidden\">\n{lines}</svg>\n",
-                c(frame.left - SLACK),
-                c(frame.top - SLACK)
-            ));
+        // Lines are clipped to the frame and marks are not, so they go to different groups,
+        // which alternate as needed to keep the order in which the series were added.
+        let mut lines = String::new();
+        for series in ordered {
+            lines.push_str(&series.draw_clipped(frame));
+            let marks = series.draw_marks(frame);
+            if !marks.is_empty() {
+                out.push_str(&frame.clip(&std::mem::take(&mut lines)));
+                let (x, y) = (coordinate(frame.left, 1), coordinate(frame.top, 1));
+                out.push_str(&format!("<g transform=\"translate({x} {y})\">\n{marks}</g>\n"));
+            }
         }
-        if !marks.is_empty() {
-            let (x, y) = (c(frame.left), c(frame.top));
-            out.push_str(&format!("<g transform=\"translate({x} {y})\">\n{marks}</g>\n"));
-        }
+        out.push_str(&frame.clip(&lines));
         out
     }
 
@@ -439,7 +432,7 @@ impl Plot {
                     }
                 }
                 Kind::Points(points, _) | Kind::Labelled(points, _, _) | Kind::Flags(points) => {
-                    let half = if points.len() <= FEW { 5.0 } else { 2.0 };
+                    let half = if points.len() <= FEW { 3.0 } else { 1.5 };
                     for p in points.iter().filter_map(|p| frame.pixel(*p)) {
                         map.mark_box(p.0 - half, p.1 - half, 2.0 * half, 2.0 * half);
                     }
@@ -528,8 +521,9 @@ impl Plot {
                 let c = |v: f64| coordinate(v, 1);
                 // Grid lines, and data if the corner was forced, must not run through the text.
                 let paper = format!(
-                    "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#fff\" \
-                     fill-opacity=\".85\" style=\"fill:var(--album-paper,#fff)\"/>\n",
+                    "{}<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\" fill=\"#fff\" \
+                     fill-opacity=\".9\" stroke=\"currentColor\" style=\"fill:var(--album-paper,#fff)\"/></g>\n",
+                    open_rule_group(),
                     c(x),
                     c(y),
                     c(width),
@@ -576,6 +570,24 @@ struct Frame {
 }
 
 impl Frame {
+    /// Places elements drawn in pixels of the frame, and cuts off what leaves it.
+    fn clip(&self, elements: &str) -> String {
+        // A little slack keeps lines along the border whole.
+        const SLACK: f64 = 1.5;
+        if elements.is_empty() {
+            return String::new();
+        }
+        let c = |v: f64| coordinate(v, 1);
+        let (width, height) = (c(self.width + 2.0 * SLACK), c(self.height + 2.0 * SLACK));
+        // An inner <svg> clips without needing an id, which other figures might have too.
+        format!(
+            "<svg x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"-{SLACK} -{SLACK} {width} {height}\" overflow=\"hidden\">\n{elements}</svg>\n",
+            c(self.left - SLACK),
+            c(self.top - SLACK)
+        )
+    }
+
     /// A point in pixels of the frame, unless it cannot be drawn.
     fn pixel(&self, (x, y): (f64, f64)) -> Option<Point> {
         let drawable = self.x.scale.accepts(x) && self.y.scale.accepts(y);
@@ -696,7 +708,7 @@ impl Series {
         let Some((points, dash)) = stroke else { return String::new() };
         let mut d = String::new();
         for run in frame.runs(points) {
-            for (i, p) in decimate::line(&run, frame.width).iter().enumerate() {
+            for (i, p) in decimate::straighten(decimate::line(&run, frame.width)).iter().enumerate() {
                 d.push_str(&format!("{}{} {}", if i == 0 { "M" } else { "L" }, c(p.0), c(p.1)));
             }
             if run.len() == 1 {
@@ -723,20 +735,20 @@ impl Series {
             Kind::Points(..) => {
                 let width = if points.len() <= 600 { 4.0 } else { 2.4 };
                 let mut d = String::new();
+                // Relative moves in whole units take half the text of absolute coordinates.
+                let mut pen = (0, 0);
                 for (x, y, down) in decimate::dots(places) {
-                    d.push_str(&format!(
-                        "M{} {}v{}",
-                        coordinate(x, 1),
-                        coordinate(y, 1),
-                        coordinate(down, 1)
-                    ));
+                    d.push_str(&format!("m{} {}v{down}", x - pen.0, y - pen.1));
+                    pen = (x, y + down);
                 }
                 if d.is_empty() {
                     return String::new();
                 }
                 return self.group(&format!(
-                    "<path d=\"{d}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"{width}\" \
-                     stroke-linecap=\"round\"/>"
+                    "<path d=\"{d}\" transform=\"scale({})\" fill=\"none\" stroke=\"currentColor\" \
+                     stroke-width=\"{}\" stroke-linecap=\"round\"/>",
+                    decimate::DOT_UNIT,
+                    width / decimate::DOT_UNIT
                 ));
             }
             Kind::Flags(_) => {
