@@ -1,6 +1,6 @@
 //! Archives that `np.load` reads.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use zip::write::SimpleFileOptions;
@@ -9,6 +9,7 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::array::{Array, DType, Data, elements};
 use crate::atomic::AtomicFile;
 use crate::error::{DataError, Place};
+use crate::limits::Limits;
 use crate::npy::{CHUNK, MAGIC};
 
 /// Writes an `.npz` archive, which appears under its name only on
@@ -18,6 +19,8 @@ pub struct NpzWriter {
     place: Place,
     method: CompressionMethod,
     names: Vec<String>,
+    /// Set while an array is being written, and for good if that fails.
+    broken: bool,
 }
 
 impl NpzWriter {
@@ -33,6 +36,7 @@ impl NpzWriter {
             place,
             method: if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored },
             names: Vec::new(),
+            broken: false,
         })
     }
 
@@ -79,6 +83,11 @@ impl NpzWriter {
     pub fn finish(self) -> Result<(), DataError> {
         let place = self.place;
         let io_error = |source| DataError::Io { place, source };
+        if self.broken {
+            return Err(io_error(io::Error::other(
+                "an array could not be written, so the archive is dropped",
+            )));
+        }
         match self.zip.finish() {
             Ok(file) => file.commit().map_err(io_error),
             Err(e) => Err(io_error(e.into())),
@@ -97,6 +106,15 @@ impl NpzWriter {
         if elements(shape) != Some(data.len()) {
             return Err(DataError::ShapeMismatch { place, shape: shape.to_vec(), found: data.len() });
         }
+        let max_rank = Limits::default().max_rank;
+        if shape.len() > max_rank {
+            return Err(DataError::Limit {
+                place,
+                what: "the number of axes",
+                found: shape.len() as u64,
+                limit: max_rank as u64,
+            });
+        }
         self.check_name(name)?;
         let header = header(dtype, shape);
         // Deflate grows what it cannot shrink by less than a thousandth.
@@ -109,6 +127,7 @@ impl NpzWriter {
             .unix_permissions(0o644);
 
         let io_error = |source| DataError::Io { place: place.clone(), source };
+        self.broken = true;
         self.zip.start_file(format!("{name}.npy"), options).map_err(|e| io_error(e.into()))?;
         self.zip.write_all(&header).map_err(io_error)?;
         let mut chunk = Vec::with_capacity(CHUNK);
@@ -117,6 +136,7 @@ impl NpzWriter {
             chunk.extend(part.iter().flat_map(|&x| encode(x)));
             self.zip.write_all(&chunk).map_err(io_error)?;
         }
+        self.broken = false;
         self.names.push(name.to_owned());
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Files that must be refused, each with the error that it deserves, at once
 //! and without taking memory.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 
@@ -13,7 +14,7 @@ use common::*;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Io,
-    WrongFileKind,
+    WrongFile,
     DamagedArchive,
     EntryName,
     DuplicateName,
@@ -36,7 +37,7 @@ use Kind::*;
 fn kind(error: &DataError) -> Kind {
     match error {
         DataError::Io { .. } => Io,
-        DataError::WrongFileKind { .. } => WrongFileKind,
+        DataError::WrongFileKind { .. } => WrongFile,
         DataError::DamagedArchive { .. } => DamagedArchive,
         DataError::EntryName { .. } => EntryName,
         DataError::DuplicateName { .. } => DuplicateName,
@@ -150,17 +151,17 @@ fn other_files() {
     let appended = [honest.as_slice(), b"more"].concat();
     let prepended = [b"#!/bin/sh\n", honest.as_slice()].concat();
     check_npz(vec![
-        case(vec![], WrongFileKind, "found an empty file"),
-        case(b"\x80\x04\x95\x10".to_vec(), WrongFileKind, "a Python pickle, which album never"),
-        case(three(), WrongFileKind, "a single .npy array"),
-        case(b"\x89HDF\r\n\x1a\n".to_vec(), WrongFileKind, "an HDF5 file"),
-        case(b"\x1f\x8b\x08".to_vec(), WrongFileKind, "a gzip file"),
-        case(b"{\"a\": 1}\x1b[2J".to_vec(), WrongFileKind, "a file that starts with"),
+        case(vec![], WrongFile, "found an empty file"),
+        case(b"\x80\x04\x95\x10".to_vec(), WrongFile, "a Python pickle, which album never"),
+        case(three(), WrongFile, "a single .npy array"),
+        case(b"\x89HDF\r\n\x1a\n".to_vec(), WrongFile, "an HDF5 file"),
+        case(b"\x1f\x8b\x08".to_vec(), WrongFile, "a gzip file"),
+        case(b"{\"a\": 1}\x1b[2J".to_vec(), WrongFile, "a file that starts with"),
         case(b"PK\x03\x04".to_vec(), DamagedArchive, "cut off"),
-        case(vec![b'P', b'K', 3, 4].repeat(50), DamagedArchive, "cut off"),
+        case([b'P', b'K', 3, 4].repeat(50), DamagedArchive, "cut off"),
         case(honest[..honest.len() - 1].to_vec(), DamagedArchive, "cut off"),
         case(appended, DamagedArchive, "something was appended"),
-        case(prepended, WrongFileKind, "a file that starts with `#!/bin`"),
+        case(prepended, WrongFile, "a file that starts with `#!/bin`"),
     ]);
 }
 
@@ -368,9 +369,9 @@ fn bad_arrays() -> Vec<Case> {
     let ones = "9".repeat(30);
     let code = "{'descr': __import__('os').system('true'), 'fortran_order': False, 'shape': (3,)}";
     vec![
-        case(b"\x93NUMPX\x01\x00".to_vec(), WrongFileKind, "starts with `\\x93NUMPX`"),
-        case(b"\x93NUM".to_vec(), WrongFileKind, "starts with `\\x93NUM`"),
-        case(b"\x80\x04\x95\x10\0\0\0\0\0".to_vec(), WrongFileKind, "pickle"),
+        case(b"\x93NUMPX\x01\x00".to_vec(), WrongFile, "starts with `\\x93NUMPX`"),
+        case(b"\x93NUM".to_vec(), WrongFile, "starts with `\\x93NUM`"),
+        case(b"\x80\x04\x95\x10\0\0\0\0\0".to_vec(), WrongFile, "pickle"),
         case(npy_raw((0, 0), b"", b""), Header, "format version 0.0"),
         case(npy_raw((1, 1), b"", b""), Header, "format version 1.1"),
         case(npy_raw((4, 0), b"", b""), Header, "format version 4.0, expected 1.0, 2.0 or 3.0"),
@@ -452,8 +453,8 @@ fn bad_arrays_in_archives() {
 #[test]
 fn bad_array_files() {
     let mut cases = bad_arrays();
-    cases.push(case(vec![], WrongFileKind, "an empty file"));
-    cases.push(case(archive(&[]), WrongFileKind, "a zip archive (.npz)"));
+    cases.push(case(vec![], WrongFile, "an empty file"));
+    cases.push(case(archive(&[]), WrongFile, "a zip archive (.npz)"));
     check(cases, |path| read_npy(path).map(|_| ()));
 }
 
@@ -506,8 +507,8 @@ fn own_limits() {
 #[test]
 fn not_files() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(kind(&Npz::open(dir.path()).unwrap_err()), WrongFileKind);
-    assert_eq!(kind(&read_npy(dir.path()).unwrap_err()), WrongFileKind);
+    assert_eq!(kind(&Npz::open(dir.path()).unwrap_err()), WrongFile);
+    assert_eq!(kind(&read_npy(dir.path()).unwrap_err()), WrongFile);
     let missing = dir.path().join("missing.npz");
     let error = Npz::open(&missing).unwrap_err();
     assert_eq!(kind(&error), Io);

@@ -1,6 +1,7 @@
 //! NumPy's files and ours mean the same to both.
 //!
 //! Runs where the variable `ALBUM_TEST_PYTHON` names a Python that has NumPy.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 

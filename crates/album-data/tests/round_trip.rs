@@ -1,4 +1,5 @@
 //! What is written is what is read, bit by bit.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
 
@@ -116,6 +117,8 @@ fn the_writer_refuses_what_the_reader_would() {
     }
     let error = writer.array_i64("x", &[2, 2], &[1, 2, 3]).unwrap_err();
     assert!(matches!(error, DataError::ShapeMismatch { found: 3, .. }), "{error}");
+    let error = writer.array_i64("x", &[1; 65], &[1]).unwrap_err();
+    assert!(matches!(error, DataError::Limit { found: 65, .. }), "{error}");
     writer.array_i64("x", &[2], &[1, 2]).unwrap();
     let error = writer.array_bool("x", &[], &[true]).unwrap_err();
     assert!(matches!(error, DataError::DuplicateName { .. }), "{error}");
