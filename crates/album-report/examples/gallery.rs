@@ -56,7 +56,7 @@ fn sandwich(title: &str, seed: u64, pairs: usize) -> Plot {
         upper.iter().zip(&middle).filter(|(u, m)| m.1 > u.1 + 1e-9).map(|(_, m)| *m).collect();
     Plot::new(title)
         .points("G_{D}", &lower)
-        .ink(Ink::Series(5))
+        .ink(Ink::Series(2))
         .points("Q*_{D}", &middle)
         .ink(Ink::Series(1))
         .line("Q*", &upper)

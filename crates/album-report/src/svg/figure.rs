@@ -75,8 +75,11 @@ pub fn panels<F: Into<Figure>>(
 
     let mut keys: Vec<Key> = Vec::new();
     for key in figures.iter().flat_map(|figure| &figure.shared) {
-        if !keys.contains(key) {
-            keys.push(key.clone());
+        let same = |k: &&mut Key| k.name == key.name && k.ink == key.ink && k.sample == key.sample;
+        match keys.iter_mut().find(same) {
+            // What panels count, their common legend adds up.
+            Some(known) => known.count = known.count.zip(key.count).map(|(a, b)| a + b),
+            None => keys.push(key.clone()),
         }
     }
     let mut body = String::new();

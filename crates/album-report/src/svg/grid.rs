@@ -366,14 +366,22 @@ impl Grid {
     }
 
     fn keys(&self) -> Vec<Key> {
-        let cell =
-            |c: &Category| Key { name: c.name.clone(), ink: Ink::Muted, sample: Sample::Cell(c.colour) };
+        let cell = |c: &Category| Key {
+            name: c.name.clone(),
+            ink: Ink::Muted,
+            sample: Sample::Cell(c.colour),
+            count: None,
+        };
         let mut keys: Vec<Key> = match &self.cells {
             Cells::Values { missing, .. } => vec![cell(missing)],
             Cells::Kinds { categories, .. } => categories.iter().map(cell).collect(),
         };
-        let line =
-            |path: &Path| Key { name: path.name.clone(), ink: Ink::Muted, sample: Sample::Path(path.colour) };
+        let line = |path: &Path| Key {
+            name: path.name.clone(),
+            ink: Ink::Muted,
+            sample: Sample::Path(path.colour),
+            count: None,
+        };
         keys.extend(self.paths.iter().map(line));
         keys.retain(|key| !key.name.is_empty());
         keys

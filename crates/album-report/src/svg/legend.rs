@@ -2,7 +2,7 @@
 
 use super::colour::{Colour, Ink};
 use super::lettering::{self, Anchor, SMALL};
-use crate::number::coordinate;
+use crate::number::{coordinate, grouped};
 
 /// Where the legend of a plot goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +94,8 @@ pub(crate) struct Key {
     pub name: String,
     pub ink: Ink,
     pub sample: Sample,
+    /// How many things the entry stands for, if that is worth saying.
+    pub count: Option<usize>,
 }
 
 const SAMPLE: f64 = 22.0;
@@ -103,7 +105,14 @@ pub(crate) const ROW: f64 = 18.0;
 
 impl Key {
     fn width(&self) -> f64 {
-        self.sample_width() + GAP + lettering::width(&self.name, SMALL)
+        self.sample_width() + GAP + lettering::width(&self.label(), SMALL)
+    }
+
+    fn label(&self) -> String {
+        match self.count {
+            Some(count) => format!("{}: {}", self.name, grouped(count as i64)),
+            None => self.name.clone(),
+        }
     }
 
     fn sample_width(&self) -> f64 {
@@ -167,7 +176,7 @@ impl Key {
                 cell(12.0, &format!("fill=\"{}\" stroke=\"currentColor\" stroke-width=\".5\"", colour.hex()))
             }
         };
-        let label = lettering::text(x + width + GAP, middle + 4.0, SMALL, Anchor::Start, &self.name, "");
+        let label = lettering::text(x + width + GAP, middle + 4.0, SMALL, Anchor::Start, &self.label(), "");
         format!("{}{sample}</g>{label}\n", self.ink.open_group())
     }
 }

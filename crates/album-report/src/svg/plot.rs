@@ -7,7 +7,7 @@ use super::figure::Figure;
 use super::legend::{self, Corner, Key, Legend, Sample, Shape};
 use super::lettering::{self, Anchor, NORMAL, SMALL, TITLE};
 use super::occupancy::Occupancy;
-use crate::number::{self, coordinate};
+use crate::number::coordinate;
 
 /// A plot, built series by series.
 ///
@@ -201,8 +201,6 @@ impl Plot {
     /// Marks points that must catch the eye, such as violated inequalities, with red rings on
     /// top of everything. The legend says how many there are, also if there are none.
     pub fn flags(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
-        let count = points.iter().filter(|p| p.0.is_finite() && p.1.is_finite()).count();
-        let name = format!("{}: {}", name.into(), number::grouped(count as i64));
         let mut plot = self.add(name, Kind::Flags(points.to_vec()));
         plot.coloured -= 1;
         plot.ink(Ink::Bad)
@@ -659,7 +657,8 @@ impl Series {
             Kind::Band(_) => Sample::Band,
             Kind::Flags(_) => Sample::Ring,
         };
-        Key { name: self.name.clone(), ink: self.ink, sample }
+        let count = matches!(self.kind, Kind::Flags(_)).then(|| self.kind.points().len());
+        Key { name: self.name.clone(), ink: self.ink, sample, count }
     }
 
     fn xs(&self) -> Box<dyn Iterator<Item = f64> + '_> {
