@@ -217,11 +217,7 @@ impl Table {
     /// The table as aligned plain text for a terminal, ending in a newline.
     pub fn to_text(&self) -> String {
         let aligns = self.alignments();
-        // A column in which any cell has a sign reserves room for it in every cell, so that
-        // the numbers still line up.
-        let signed: Vec<bool> = (0..aligns.len())
-            .map(|c| self.rows.iter().any(|row| row.get(c).is_some_and(|x| x.status != Status::Neutral)))
-            .collect();
+        let signed = self.signed_columns();
         let shown = |cell: &Cell, column: usize, header: bool| {
             let mut out = one_line(&text::plain(&cell.text));
             if signed[column] && !header {
@@ -339,6 +335,7 @@ impl Table {
             Align::Centre => " class=\"centre\"",
             Align::Left | Align::Auto => "",
         };
+        let signed = self.signed_columns();
         let mut out = String::from("<table>\n");
         if !caption.is_empty() {
             out.push_str(&format!("<caption>{caption}</caption>\n"));
@@ -353,7 +350,7 @@ impl Table {
             let ruled = i > 0 && self.rules.contains(&i);
             out.push_str(if ruled { "<tr class=\"rule\">" } else { "<tr>" });
             for c in 0..aligns.len() {
-                let content = row.get(c).map_or(String::new(), html_cell);
+                let content = row.get(c).map_or(String::new(), |cell| html_cell(cell, signed[c]));
                 out.push_str(&format!("<td{}>{content}</td>", class(c)));
             }
             out.push_str("</tr>\n");
@@ -364,6 +361,13 @@ impl Table {
 
     fn columns(&self) -> usize {
         self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.header.len())
+    }
+
+    /// Which columns have a sign in any cell. They reserve room for it in every cell, so that
+    /// the numbers still line up.
+    fn signed_columns(&self) -> Vec<bool> {
+        let signed = |cell: &Cell| cell.status != Status::Neutral;
+        (0..self.columns()).map(|c| self.rows.iter().any(|row| row.get(c).is_some_and(signed))).collect()
     }
 
     /// The alignment of every column, with [`Align::Auto`] resolved.
@@ -392,11 +396,13 @@ fn in_full(value: f64) -> String {
     if exponent.len() < plain.len() { exponent } else { plain }
 }
 
-fn html_cell(cell: &Cell) -> String {
+fn html_cell(cell: &Cell, signed: bool) -> String {
     let content = text::html(&cell.printed());
+    let sign = format!("<span class=\"sign\">{}</span>", cell.status.sign());
     match cell.status {
-        Status::Neutral => content,
-        status => format!("<span class=\"{}\">{content} {}</span>", status.class(), status.sign()),
+        Status::Neutral if !signed || content.is_empty() => content,
+        Status::Neutral => content + &sign,
+        status => format!("<span class=\"{}\">{content}{sign}</span>", status.class()),
     }
 }
 

@@ -138,6 +138,8 @@ fn latex_char(c: char) -> String {
         '~' => return "\\textasciitilde{}".into(),
         '^' => return "\\textasciicircum{}".into(),
         '–' => return "--".into(),
+        // After a line break LaTeX would take a bracket for an option.
+        '[' => return "{[}".into(),
         '<' => "<",
         '>' => ">",
         '|' => "|",
@@ -205,6 +207,7 @@ mod tests {
             latex("a_b & 5% #1 $x$ {y} ~ ^ \\"),
             "a\\_b \\& 5\\% \\#1 \\$x\\$ \\{y\\} \\textasciitilde{} \\textasciicircum{} \\textbackslash{}"
         );
+        assert_eq!(latex("[1]"), "{[}1]");
         assert_eq!(latex("Q*_{D} ≤ γ"), "Q*\\textsubscript{D} $\\leq$ $\\gamma$");
     }
 }

@@ -14,7 +14,7 @@ use crate::number::coordinate;
 /// Values that are not finite break a line and are otherwise left out, and so are values that
 /// are not positive on a logarithmic axis. Series with many points are thinned to what the
 /// screen can show, without losing extremes. Text may use `_{…}` and `^{…}`; a series with an
-/// empty name has no entry in the legend.
+/// empty name has no entry in the legend, and one without points has nothing but that entry.
 ///
 /// ```
 /// use album_report::svg::{Plot, Scale};
