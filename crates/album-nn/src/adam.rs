@@ -1,0 +1,169 @@
+//! Adam.
+#![allow(unsafe_code)]
+
+use crate::buffer::{Buffer, SharedMut};
+use crate::error::TensorError;
+use crate::layout::Layout;
+use crate::math::fma;
+use crate::mlp::{Mlp, Tensor, load, tensors};
+use crate::rowwise::per_isa;
+use crate::simd::Isa;
+use crate::tape::Gradients;
+use std::sync::Arc;
+
+/// Adam (Kingma and Ba, 2015) with bias correction, for the parameters of one network.
+///
+/// `p -= lr * m_hat / (sqrt(v_hat) + eps)`, as Optax and PyTorch compute it.
+pub struct Adam {
+    /// Step size; may be changed between steps.
+    pub learning_rate: f32,
+    /// Decay of the mean of gradients.
+    pub beta1: f32,
+    /// Decay of the mean of squared gradients.
+    pub beta2: f32,
+    /// Added to the root of the second moment.
+    pub epsilon: f32,
+    step: u64,
+    layout: Arc<Layout>,
+    first: Buffer,
+    second: Buffer,
+}
+
+impl Adam {
+    /// Zero moments for `net`; betas 0.9 and 0.999, epsilon 1e-8.
+    pub fn new(net: &Mlp, learning_rate: f32) -> Self {
+        let len = net.layout().len();
+        Self {
+            learning_rate,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            step: 0,
+            layout: net.layout().clone(),
+            first: Buffer::zeros(len),
+            second: Buffer::zeros(len),
+        }
+    }
+
+    /// Steps taken so far.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Updates `net` by its gradient. A network the loss does not depend on has gradient zero: its moments
+    /// decay and it moves on by what is left of them.
+    ///
+    /// # Panics
+    /// If the moments belong to a network of another shape.
+    pub fn step(&mut self, net: &mut Mlp, gradients: &Gradients<'_>) {
+        assert_eq!(*net.layout(), self.layout, "these moments belong to a network of another shape");
+        self.step += 1;
+        let step = self.step.min(i32::MAX as u64) as i32;
+        // Powers in f64: 0.999^t in f32 loses the digits that 1 - 0.999^t consists of.
+        let correction1 = 1.0 - f64::from(self.beta1).powi(step);
+        let correction2 = 1.0 - f64::from(self.beta2).powi(step);
+        let rates = Rates {
+            beta1: self.beta1,
+            beta2: self.beta2,
+            epsilon: self.epsilon,
+            rate: (f64::from(self.learning_rate) / correction1) as f32,
+            root: (1.0 / correction2.sqrt()) as f32,
+        };
+        let first = SharedMut::new(&mut self.first);
+        let second = SharedMut::new(&mut self.second);
+        let pool = gradients.pool().clone();
+        let id = net.id();
+        gradients.with(id, |gradient| {
+            net.update(&pool, &|range, params| {
+                let job = Update {
+                    rates,
+                    params: params.as_mut_ptr(),
+                    gradient: gradient.map_or(std::ptr::null(), |g| g[range.clone()].as_ptr()),
+                    first: first.ptr().wrapping_add(range.start),
+                    second: second.ptr().wrapping_add(range.start),
+                };
+                // SAFETY: strips are disjoint ranges of all four buffers, which have the same layout.
+                unsafe { update(pool.isa(), &job, 0, params.len()) };
+            });
+        });
+    }
+
+    /// The first moments, named and ordered like [`Mlp::tensors`].
+    pub fn first_moments(&self) -> Vec<Tensor> {
+        tensors(&self.layout, &self.first)
+    }
+
+    /// The second moments, named and ordered like [`Mlp::tensors`].
+    pub fn second_moments(&self) -> Vec<Tensor> {
+        tensors(&self.layout, &self.second)
+    }
+
+    /// Restores a state saved from [`Adam::steps`], [`Adam::first_moments`] and [`Adam::second_moments`].
+    ///
+    /// # Errors
+    /// If the tensors do not fit the network; nothing is changed then.
+    pub fn load(&mut self, step: u64, first: &[Tensor], second: &[Tensor]) -> Result<(), TensorError> {
+        let (mut m, mut v) = (Buffer::zeros(self.layout.len()), Buffer::zeros(self.layout.len()));
+        load(&self.layout, &mut m, first)?;
+        load(&self.layout, &mut v, second)?;
+        (self.step, self.first, self.second) = (step, m, v);
+        Ok(())
+    }
+}
+
+/// The numbers of one step.
+#[derive(Clone, Copy)]
+pub(crate) struct Rates {
+    beta1: f32,
+    beta2: f32,
+    epsilon: f32,
+    /// Learning rate over the bias correction of the first moment.
+    rate: f32,
+    /// One over the root of the bias correction of the second moment.
+    root: f32,
+}
+
+/// One strip of the parameters and what belongs to it.
+pub(crate) struct Update {
+    rates: Rates,
+    params: *mut f32,
+    /// Null for zero.
+    gradient: *const f32,
+    first: *mut f32,
+    second: *mut f32,
+}
+
+per_isa! {
+    /// Updates entries `from..from + count` of the strip.
+    ///
+    /// # Safety
+    /// All four pointers have that many floats, which belong to the caller; `isa` is supported.
+    update, update_body, Update
+}
+
+#[inline(always)]
+unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize) {
+    let Rates { beta1, beta2, epsilon, rate, root } = job.rates;
+    // SAFETY: promised by the caller; the four ranges belong to different buffers.
+    let (params, first, second) = unsafe {
+        (
+            std::slice::from_raw_parts_mut(job.params.add(from), count),
+            std::slice::from_raw_parts_mut(job.first.add(from), count),
+            std::slice::from_raw_parts_mut(job.second.add(from), count),
+        )
+    };
+    let mut move_one = |i: usize, g: f32| {
+        let m = fma::<FUSED>(beta1, first[i], (1.0 - beta1) * g);
+        let v = fma::<FUSED>(beta2, second[i], (1.0 - beta2) * (g * g));
+        first[i] = m;
+        second[i] = v;
+        params[i] -= rate * m / fma::<FUSED>(v.sqrt(), root, epsilon);
+    };
+    if job.gradient.is_null() {
+        (0..count).for_each(|i| move_one(i, 0.0));
+    } else {
+        // SAFETY: as above.
+        let gradient = unsafe { std::slice::from_raw_parts(job.gradient.add(from), count) };
+        (0..count).for_each(|i| move_one(i, gradient[i]));
+    }
+}

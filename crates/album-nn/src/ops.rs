@@ -1,0 +1,416 @@
+//! Operations on batch-sized matrices: their values and their derivatives.
+//!
+//! These act on the outputs of networks, a few columns wide, so they are plain loops.
+
+use crate::tape::{Inner, Node, accumulator};
+
+/// How a node was computed; operands are indices of earlier nodes.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Op {
+    /// Given from outside, or detached from what it was computed from.
+    #[default]
+    Leaf,
+    Unary(Unary, usize),
+    Binary(Binary, usize, usize),
+    Reduce(Reduce, usize),
+    /// Operands are `parts[first..first + count]`.
+    Concat {
+        first: usize,
+        count: usize,
+        by_cols: bool,
+    },
+    /// The part of the operand that starts at this row and column.
+    Slice {
+        x: usize,
+        row: usize,
+        col: usize,
+    },
+    /// A network; the tape handles it.
+    Apply {
+        x: usize,
+        application: usize,
+        collect: bool,
+    },
+}
+
+/// A function of each entry.
+#[derive(Clone, Copy)]
+pub(crate) enum Unary {
+    Scale(f32),
+    Shift(f32),
+    /// A number divided by the entry.
+    Reciprocal(f32),
+    Relu,
+    Abs,
+    Square,
+    Sqrt,
+    Exp,
+    Ln,
+    Tanh,
+    Sigmoid,
+    Clip(f32, f32),
+}
+
+impl Unary {
+    fn value(self, x: f32) -> f32 {
+        match self {
+            Unary::Scale(c) => c * x,
+            Unary::Shift(c) => x + c,
+            Unary::Reciprocal(c) => c / x,
+            // Written so that NaN passes through.
+            Unary::Relu => {
+                if x < 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
+            Unary::Abs => x.abs(),
+            Unary::Square => x * x,
+            Unary::Sqrt => x.sqrt(),
+            Unary::Exp => x.exp(),
+            Unary::Ln => x.ln(),
+            Unary::Tanh => x.tanh(),
+            Unary::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Unary::Clip(low, high) => x.clamp(low, high),
+        }
+    }
+
+    /// The derivative at `x`, where the value is `y`.
+    fn slope(self, x: f32, y: f32) -> f32 {
+        match self {
+            Unary::Scale(c) => c,
+            Unary::Shift(_) => 1.0,
+            Unary::Reciprocal(_) => -y / x,
+            Unary::Relu => f32::from(x > 0.0),
+            Unary::Abs => {
+                if x == 0.0 {
+                    0.0
+                } else {
+                    x.signum()
+                }
+            }
+            Unary::Square => 2.0 * x,
+            Unary::Sqrt => 0.5 / y,
+            Unary::Exp => y,
+            Unary::Ln => 1.0 / x,
+            Unary::Tanh => 1.0 - y * y,
+            Unary::Sigmoid => y * (1.0 - y),
+            Unary::Clip(low, high) => f32::from(low <= x && x <= high),
+        }
+    }
+}
+
+/// A function of two entries.
+#[derive(Clone, Copy)]
+pub(crate) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Min,
+    Max,
+}
+
+impl Binary {
+    fn value(self, a: f32, b: f32) -> f32 {
+        match self {
+            Binary::Add => a + b,
+            Binary::Sub => a - b,
+            Binary::Mul => a * b,
+            Binary::Div => a / b,
+            // NaN in either operand must not be hidden by the other.
+            Binary::Min => {
+                if a < b || a.is_nan() {
+                    a
+                } else {
+                    b
+                }
+            }
+            Binary::Max => {
+                if a > b || a.is_nan() {
+                    a
+                } else {
+                    b
+                }
+            }
+        }
+    }
+
+    /// The derivatives by `a` and by `b`. Where two operands tie for the minimum or maximum, each gets half.
+    fn slopes(self, a: f32, b: f32) -> (f32, f32) {
+        match self {
+            Binary::Add => (1.0, 1.0),
+            Binary::Sub => (1.0, -1.0),
+            Binary::Mul => (b, a),
+            Binary::Div => (1.0 / b, -a / (b * b)),
+            Binary::Min | Binary::Max if a == b => (0.5, 0.5),
+            Binary::Min => (f32::from(a < b), f32::from(b < a)),
+            Binary::Max => (f32::from(a > b), f32::from(b > a)),
+        }
+    }
+}
+
+/// A function of many entries.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Reduce {
+    /// Of all entries, to one number.
+    Sum,
+    Mean,
+    /// Of the columns of each row, to one column.
+    SumCols,
+    MeanCols,
+    MinCols,
+    MaxCols,
+}
+
+/// Position of entry `(row, col)` in an operand whose single row or column stands for all of them.
+fn broadcast(node: &Node, row: usize, col: usize) -> usize {
+    let row = if node.rows == 1 { 0 } else { row };
+    let col = if node.cols == 1 { 0 } else { col };
+    row * node.cols + col
+}
+
+impl Inner {
+    pub(crate) fn unary(&mut self, op: Unary, x: usize) {
+        let Node { rows, cols, needs_grad, .. } = self.nodes[x];
+        let (nodes, node) = self.push(rows, cols, Op::Unary(op, x), needs_grad);
+        for (y, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
+            *y = op.value(x);
+        }
+    }
+
+    pub(crate) fn detach(&mut self, x: usize) {
+        let Node { rows, cols, .. } = self.nodes[x];
+        let (nodes, node) = self.push(rows, cols, Op::Leaf, false);
+        node.value.copy_from_slice(&nodes[x].value);
+    }
+
+    /// Weights of the expectile `tau` for the residuals `x`; they carry no gradient.
+    pub(crate) fn expectile_weights(&mut self, x: usize, tau: f32) {
+        let Node { rows, cols, .. } = self.nodes[x];
+        let (nodes, node) = self.push(rows, cols, Op::Leaf, false);
+        for (w, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
+            *w = if x < 0.0 { 1.0 - tau } else { tau };
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn binary(&mut self, op: Binary, a: usize, b: usize) {
+        let (left, right) = (&self.nodes[a], &self.nodes[b]);
+        let fit = |x, y| x == y || x == 1 || y == 1;
+        assert!(
+            fit(left.rows, right.rows) && fit(left.cols, right.cols),
+            "cannot combine {} x {} with {} x {}",
+            left.rows,
+            left.cols,
+            right.rows,
+            right.cols
+        );
+        // Not `max`: one row against none gives none.
+        let wider = |x, y| if x == 1 { y } else { x };
+        let (rows, cols) = (wider(left.rows, right.rows), wider(left.cols, right.cols));
+        let needs_grad = left.needs_grad || right.needs_grad;
+        let (nodes, node) = self.push(rows, cols, Op::Binary(op, a, b), needs_grad);
+        let (a, b) = (&nodes[a], &nodes[b]);
+        for row in 0..rows {
+            for col in 0..cols {
+                node.value[row * cols + col] =
+                    op.value(a.value[broadcast(a, row, col)], b.value[broadcast(b, row, col)]);
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn reduce(&mut self, op: Reduce, x: usize) {
+        let Node { rows, cols, needs_grad, .. } = self.nodes[x];
+        let whole = matches!(op, Reduce::Sum | Reduce::Mean);
+        assert!(rows * cols > 0 || op == Reduce::Sum, "an empty {rows} x {cols} matrix has no {}", op.name());
+        let (nodes, node) = self.push(if whole { 1 } else { rows }, 1, Op::Reduce(op, x), needs_grad);
+        let x = &nodes[x].value;
+        // Sums in f64: the order then hardly matters, and large batches lose nothing.
+        let sum = |x: &[f32]| x.iter().map(|&x| f64::from(x)).sum::<f64>();
+        let mean = |x: &[f32]| sum(x) / x.len() as f64;
+        let out = &mut node.value;
+        match op {
+            Reduce::Sum => out[0] = sum(x) as f32,
+            Reduce::Mean => out[0] = mean(x) as f32,
+            Reduce::SumCols => each_row(x, cols, out, |row| sum(row) as f32),
+            Reduce::MeanCols => each_row(x, cols, out, |row| mean(row) as f32),
+            Reduce::MinCols => each_row(x, cols, out, |row| fold(row, Binary::Min)),
+            Reduce::MaxCols => each_row(x, cols, out, |row| fold(row, Binary::Max)),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn slice(&mut self, x: usize, from: (usize, usize), to: (usize, usize)) {
+        let Node { rows: height, cols: width, needs_grad, .. } = self.nodes[x];
+        assert!(
+            from.0 <= to.0 && to.0 <= height && from.1 <= to.1 && to.1 <= width,
+            "rows {}..{} and columns {}..{} are not inside {height} x {width}",
+            from.0,
+            to.0,
+            from.1,
+            to.1
+        );
+        let (rows, cols) = (to.0 - from.0, to.1 - from.1);
+        let op = Op::Slice { x, row: from.0, col: from.1 };
+        let (nodes, node) = self.push(rows, cols, op, needs_grad);
+        for row in 0..rows {
+            let source = &nodes[x].value[(from.0 + row) * width + from.1..][..cols];
+            node.value[row * cols..][..cols].copy_from_slice(source);
+        }
+    }
+
+    /// Joins the nodes in `parts[first..]`.
+    #[track_caller]
+    pub(crate) fn concat(&mut self, first: usize, by_cols: bool) {
+        let count = self.parts.len() - first;
+        assert!(count > 0, "nothing to concatenate");
+        let (mut rows, mut cols, mut needs_grad) = (0, 0, false);
+        for (i, &part) in self.parts[first..].iter().enumerate() {
+            let node = &self.nodes[part as usize];
+            needs_grad |= node.needs_grad;
+            if by_cols {
+                assert!(i == 0 || node.rows == rows, "cannot put {} rows beside {rows}", node.rows);
+                (rows, cols) = (node.rows, cols + node.cols);
+            } else {
+                assert!(i == 0 || node.cols == cols, "cannot put {} columns below {cols}", node.cols);
+                (rows, cols) = (rows + node.rows, node.cols);
+            }
+        }
+        let parts = std::mem::take(&mut self.parts);
+        let (nodes, node) = self.push(rows, cols, Op::Concat { first, count, by_cols }, needs_grad);
+        let mut at = 0;
+        for &part in &parts[first..] {
+            let part = &nodes[part as usize];
+            let pitch = if by_cols { cols } else { part.cols };
+            for row in 0..part.rows {
+                let source = &part.value[row * part.cols..][..part.cols];
+                node.value[at + row * pitch..][..part.cols].copy_from_slice(source);
+            }
+            at += if by_cols { part.cols } else { part.value.len() };
+        }
+        self.parts = parts;
+    }
+
+    /// Passes the gradient of node `i` on to its operands.
+    pub(crate) fn backward_op(&mut self, i: usize) {
+        let (nodes, rest) = self.nodes.split_at_mut(i);
+        let node = &rest[0];
+        let upstream = &node.grad[..];
+        match node.op {
+            Op::Leaf | Op::Apply { .. } => {}
+            Op::Unary(op, x) => {
+                let (x, grad) = accumulator(&mut nodes[x]);
+                for i in 0..upstream.len() {
+                    grad[i] += upstream[i] * op.slope(x[i], node.value[i]);
+                }
+            }
+            Op::Binary(op, a, b) => {
+                for (target, other, first) in [(a, b, true), (b, a, false)] {
+                    if !nodes[target].needs_grad {
+                        continue;
+                    }
+                    // Out of the way while the target is being changed; the two may be the same node.
+                    let other_value = (target != other).then(|| std::mem::take(&mut nodes[other].value));
+                    let (other_rows, other_cols) = (nodes[other].rows, nodes[other].cols);
+                    let (rows, cols) = (nodes[target].rows, nodes[target].cols);
+                    let at = |(rows, cols): (usize, usize), row: usize, col: usize| {
+                        (if rows == 1 { 0 } else { row }) * cols + if cols == 1 { 0 } else { col }
+                    };
+                    let (x, grad) = accumulator(&mut nodes[target]);
+                    let y = other_value.as_deref().unwrap_or(x);
+                    for row in 0..node.rows {
+                        for col in 0..node.cols {
+                            let (i, j) = (at((rows, cols), row, col), at((other_rows, other_cols), row, col));
+                            let slope = if first { op.slopes(x[i], y[j]).0 } else { op.slopes(y[j], x[i]).1 };
+                            grad[i] += upstream[row * node.cols + col] * slope;
+                        }
+                    }
+                    if let Some(value) = other_value {
+                        nodes[other].value = value;
+                    }
+                }
+            }
+            Op::Reduce(op, x) => {
+                let cols = nodes[x].cols;
+                let (x, grad) = accumulator(&mut nodes[x]);
+                match op {
+                    Reduce::Sum => grad.iter_mut().for_each(|g| *g += upstream[0]),
+                    Reduce::Mean => {
+                        let share = upstream[0] / x.len() as f32;
+                        grad.iter_mut().for_each(|g| *g += share);
+                    }
+                    Reduce::SumCols | Reduce::MeanCols => {
+                        let scale = if op == Reduce::SumCols { 1.0 } else { 1.0 / cols as f32 };
+                        for (grad, up) in grad.chunks_exact_mut(cols).zip(upstream) {
+                            grad.iter_mut().for_each(|g| *g += up * scale);
+                        }
+                    }
+                    Reduce::MinCols | Reduce::MaxCols => {
+                        for (row, up) in upstream.iter().enumerate() {
+                            let best = node.value[row];
+                            let range = row * cols..(row + 1) * cols;
+                            let ties = x[range.clone()].iter().filter(|&&x| x == best).count();
+                            for i in range {
+                                if x[i] == best {
+                                    grad[i] += up / ties as f32;
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            Op::Slice { x, row, col } => {
+                let width = nodes[x].cols;
+                let (_, grad) = accumulator(&mut nodes[x]);
+                for r in 0..node.rows {
+                    let grad = &mut grad[(row + r) * width + col..][..node.cols];
+                    for (g, up) in grad.iter_mut().zip(&upstream[r * node.cols..]) {
+                        *g += up;
+                    }
+                }
+            }
+            Op::Concat { first, count, by_cols } => {
+                let mut at = 0;
+                for &part in &self.parts[first..first + count] {
+                    let part = &mut nodes[part as usize];
+                    let (rows, cols) = (part.rows, part.cols);
+                    if part.needs_grad {
+                        let (_, grad) = accumulator(part);
+                        let pitch = if by_cols { node.cols } else { cols };
+                        for row in 0..rows {
+                            let up = &upstream[at + row * pitch..][..cols];
+                            for (g, up) in grad[row * cols..][..cols].iter_mut().zip(up) {
+                                *g += up;
+                            }
+                        }
+                    }
+                    at += if by_cols { cols } else { rows * cols };
+                }
+            }
+        }
+    }
+}
+
+impl Reduce {
+    fn name(self) -> &'static str {
+        match self {
+            Reduce::Sum | Reduce::SumCols => "sum",
+            Reduce::Mean | Reduce::MeanCols => "mean",
+            Reduce::MinCols => "minimum",
+            Reduce::MaxCols => "maximum",
+        }
+    }
+}
+
+fn each_row(x: &[f32], cols: usize, out: &mut [f32], f: impl Fn(&[f32]) -> f32) {
+    for (row, out) in x.chunks_exact(cols).zip(out) {
+        *out = f(row);
+    }
+}
+
+fn fold(row: &[f32], op: Binary) -> f32 {
+    row[1..].iter().fold(row[0], |best, &x| op.value(best, x))
+}

@@ -1,0 +1,255 @@
+//! A persistent thread pool: one parallel loop at a time, the caller works too.
+#![allow(unsafe_code)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::simd::Isa;
+
+/// How often a waiting thread looks again before it sleeps: some 20 microseconds, the usual time
+/// between two parallel loops of a training step.
+const SPINS: u32 = 2_000;
+
+/// Threads that share the loops of the kernels, and the instruction set those kernels use.
+///
+/// Results do not depend on the number of threads. Cloning gives another handle to the same threads.
+///
+/// ```
+/// use album_nn::Pool;
+/// let pool = Pool::new(2);
+/// assert_eq!(pool.threads(), 2);
+/// ```
+#[derive(Clone)]
+pub struct Pool {
+    crew: Arc<Crew>,
+    isa: Isa,
+}
+
+/// The worker threads; the last handle to go stops them.
+struct Crew {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    /// Held during a loop: clones of a pool may live on several threads.
+    running: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Counts loops; a worker that sees a new number looks at `job`. The top bit closes the pool.
+    epoch: AtomicU64,
+    job: Mutex<Option<Job>>,
+    wake: Condvar,
+    next: AtomicUsize,
+    busy: AtomicUsize,
+    panicked: AtomicBool,
+}
+
+const CLOSED: u64 = 1 << 63;
+
+/// A loop body with its lifetime erased; see [`Pool::run`] for why that is sound.
+#[derive(Clone, Copy)]
+struct Job {
+    body: *const (dyn Fn(usize) + Sync),
+    count: usize,
+}
+
+// SAFETY: the body is `Sync`, and `Pool::run` keeps it alive while any worker can reach it.
+unsafe impl Send for Job {}
+
+impl Pool {
+    /// A pool of `threads` threads, the caller's included, with the best kernels for this processor.
+    /// Zero means one thread for every processor.
+    pub fn new(threads: usize) -> Self {
+        Self::with_isa(threads, Isa::detect())
+    }
+
+    /// A pool that uses the kernels for `isa`.
+    ///
+    /// # Panics
+    /// If this processor does not support `isa`.
+    pub fn with_isa(threads: usize, isa: Isa) -> Self {
+        assert!(isa.is_supported(), "this processor has no {isa:?}");
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        };
+        let shared = Arc::new(Shared::default());
+        // A thread that cannot be started only costs speed.
+        let workers = (1..threads)
+            .filter_map(|i| {
+                let shared = shared.clone();
+                std::thread::Builder::new().name(format!("album-nn-{i}")).spawn(move || work(&shared)).ok()
+            })
+            .collect();
+        Self { crew: Arc::new(Crew { shared, workers, running: Mutex::new(()) }), isa }
+    }
+
+    /// Threads that take part in a loop.
+    pub fn threads(&self) -> usize {
+        self.crew.workers.len() + 1
+    }
+
+    /// The instruction set the kernels use.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Calls `body(0)`, ..., `body(count - 1)`, each once, on any thread, and waits for all of them.
+    pub(crate) fn run(&self, count: usize, body: &(dyn Fn(usize) + Sync)) {
+        if count <= 1 || self.crew.workers.is_empty() {
+            (0..count).for_each(body);
+            return;
+        }
+        let _running = lock(&self.crew.running);
+        let shared = &*self.crew.shared;
+        // SAFETY: only the lifetime changes. Workers take the job and count themselves busy under its
+        // lock; below, the job is withdrawn under that lock and then no worker is left busy before
+        // this function returns or unwinds, so the body outlives every use.
+        let body: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(body) };
+        let job = Job { body, count };
+        {
+            let mut slot = lock(&shared.job);
+            shared.next.store(0, Ordering::Relaxed);
+            *slot = Some(job);
+            shared.epoch.fetch_add(1, Ordering::Release);
+            shared.wake.notify_all();
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| take_turns(&shared.next, job.count, body)));
+        *lock(&shared.job) = None;
+        let mut spins = 0;
+        while shared.busy.load(Ordering::Acquire) > 0 {
+            relax(&mut spins);
+        }
+        let worker_panicked = shared.panicked.swap(false, Ordering::Relaxed);
+        if let Err(payload) = outcome {
+            resume_unwind(payload);
+        }
+        assert!(!worker_panicked, "a worker thread of the pool panicked");
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        {
+            let _slot = lock(&self.shared.job);
+            self.shared.epoch.fetch_or(CLOSED, Ordering::Release);
+            self.shared.wake.notify_all();
+        }
+        for worker in self.workers.drain(..) {
+            // A worker's panic was reported by the loop it happened in.
+            let _ = worker.join();
+        }
+    }
+}
+
+/// Claims indices until none is left.
+fn take_turns(next: &AtomicUsize, count: usize, body: &(dyn Fn(usize) + Sync)) {
+    loop {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        if i >= count {
+            return;
+        }
+        body(i);
+    }
+}
+
+fn work(shared: &Shared) {
+    let mut seen = 0;
+    loop {
+        let mut spins = 0;
+        while shared.epoch.load(Ordering::Acquire) == seen && spins < SPINS {
+            spins += 1;
+            std::hint::spin_loop();
+        }
+        let job = {
+            let mut slot = lock(&shared.job);
+            while shared.epoch.load(Ordering::Acquire) == seen {
+                slot = shared.wake.wait(slot).unwrap_or_else(PoisonError::into_inner);
+            }
+            seen = shared.epoch.load(Ordering::Acquire);
+            if seen & CLOSED != 0 {
+                return;
+            }
+            if slot.is_some() {
+                shared.busy.fetch_add(1, Ordering::Relaxed);
+            }
+            *slot
+        };
+        let Some(job) = job else { continue };
+        // SAFETY: this worker counted itself busy while the job was posted, so `Pool::run` waits for
+        // the decrement below before the body's borrow ends.
+        let body = unsafe { &*job.body };
+        if catch_unwind(AssertUnwindSafe(|| take_turns(&shared.next, job.count, body))).is_err() {
+            shared.panicked.store(true, Ordering::Relaxed);
+        }
+        shared.busy.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Waits a little: busily at first, then giving way to whoever holds the processor.
+fn relax(spins: &mut u32) {
+    *spins += 1;
+    if *spins < SPINS {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
+/// Nothing here is left half-done by a panic, so a poisoned lock is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_runs_once() {
+        for threads in [1, 2, 4] {
+            let pool = Pool::new(threads);
+            for count in [0, 1, 2, 3, 100] {
+                for _ in 0..50 {
+                    let hits: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                    pool.run(count, &|i| {
+                        hits[i].fetch_add(1, Ordering::Relaxed);
+                    });
+                    assert!(hits.iter().all(|h| h.load(Ordering::Relaxed) == 1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_survives() {
+        let pool = Pool::new(3);
+        for round in 0..20 {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(8, &|i| assert_ne!(i, round % 8));
+            }));
+            assert!(result.is_err());
+            pool.run(8, &|_| {});
+        }
+    }
+
+    #[test]
+    fn several_threads_may_share_a_pool() {
+        let pool = Pool::new(2);
+        let total = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        pool.run(5, &|_| {
+                            total.fetch_add(1, Ordering::Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(total.load(Ordering::Relaxed), 1500);
+    }
+}

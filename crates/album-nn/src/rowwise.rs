@@ -1,0 +1,266 @@
+//! What happens to rows between two products: GELU and LayerNorm, forward and backward.
+//!
+//! Each function is one plain loop body, compiled once per instruction set. Sums over a row keep one
+//! partial sum per column of a panel and add those up in a fixed tree, so every set gives the same bits.
+#![allow(unsafe_code)]
+
+use crate::gemm::{PANEL, Panels};
+use crate::math::{fma, gelu, gelu_with_slope};
+use crate::simd::Isa;
+
+/// Added to the variance by LayerNorm.
+pub(crate) const NORM_EPSILON: f32 = 1e-6;
+
+/// One row of one panel.
+type Lanes = [f32; PANEL];
+
+/// Compiles `body::<FUSED>(job, from, count)` for every instruction set and picks one at run time.
+macro_rules! per_isa {
+    ($(#[$doc:meta])* $name:ident, $body:ident, $job:ty) => {
+        $(#[$doc])*
+        pub(crate) unsafe fn $name(isa: Isa, job: &$job, from: usize, count: usize) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2(job: &$job, from: usize, count: usize) {
+                // SAFETY: promised by the caller of the outer function.
+                unsafe { $body::<true>(job, from, count) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq,avx512bw")]
+            unsafe fn avx512(job: &$job, from: usize, count: usize) {
+                // SAFETY: promised by the caller of the outer function.
+                unsafe { $body::<true>(job, from, count) }
+            }
+            // SAFETY: promised by the caller; a pool only carries an instruction set that is supported.
+            unsafe {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => avx2(job, from, count),
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => avx512(job, from, count),
+                    #[cfg(target_arch = "aarch64")]
+                    Isa::Neon => $body::<true>(job, from, count),
+                    _ => $body::<false>(job, from, count),
+                }
+            }
+        }
+    };
+}
+pub(crate) use per_isa;
+
+/// A hidden layer after its product: `y = norm(gelu(z))`.
+pub(crate) struct Activate {
+    /// Pre-activations with the bias added. May be the same memory as `y`.
+    pub(crate) z: Panels,
+    pub(crate) y: Panels,
+    /// Width of the layer, without padding.
+    pub(crate) width: usize,
+    pub(crate) norm: Option<Norm>,
+}
+
+/// LayerNorm's parameters (padded with zeros) and the mean and 1/deviation it keeps for each row.
+#[derive(Clone, Copy)]
+pub(crate) struct Norm {
+    pub(crate) scale: *const f32,
+    pub(crate) shift: *const f32,
+    pub(crate) stats: *mut f32,
+}
+
+per_isa! {
+    /// Activates rows `from..from + count`.
+    ///
+    /// # Safety
+    /// The rows exist in all matrices and no other thread uses them; `isa` is supported.
+    activate, activate_body, Activate
+}
+
+#[inline(always)]
+unsafe fn activate_body<const FUSED: bool>(job: &Activate, from: usize, count: usize) {
+    let panels = job.width.div_ceil(PANEL);
+    for row in from..from + count {
+        let mut sum = [0.0; PANEL];
+        for p in 0..panels {
+            // SAFETY: panel `p` and the row exist; the values are copied, so `z` and `y` may coincide.
+            unsafe {
+                let mut x = read(job.z, p, row);
+                for i in 0..PANEL {
+                    x[i] = gelu::<FUSED>(x[i]);
+                    sum[i] += x[i];
+                }
+                write(job.y, p, row, x);
+            }
+        }
+        let Some(norm) = job.norm else { continue };
+        let mean = total(sum) / job.width as f32;
+        let mut squares = [0.0; PANEL];
+        for p in 0..panels {
+            // SAFETY: as above.
+            let x = unsafe { read(job.y, p, row) };
+            let mut deviation = [0.0; PANEL];
+            for i in 0..PANEL {
+                deviation[i] = x[i] - mean;
+            }
+            clear_padding(&mut deviation, job.width, p);
+            for i in 0..PANEL {
+                squares[i] = fma::<FUSED>(deviation[i], deviation[i], squares[i]);
+            }
+        }
+        let inverse = 1.0 / (total(squares) / job.width as f32 + NORM_EPSILON).sqrt();
+        for p in 0..panels {
+            // SAFETY: as above; the parameters have a value for each padded column.
+            unsafe {
+                let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
+                let shift: Lanes = norm.shift.add(p * PANEL).cast::<Lanes>().read();
+                let mut x = read(job.y, p, row);
+                for i in 0..PANEL {
+                    x[i] = fma::<FUSED>((x[i] - mean) * inverse, scale[i], shift[i]);
+                }
+                write(job.y, p, row, x);
+            }
+        }
+        // SAFETY: two values per row.
+        unsafe {
+            *norm.stats.add(2 * row) = mean;
+            *norm.stats.add(2 * row + 1) = inverse;
+        }
+    }
+}
+
+/// The way back through a hidden layer: from the gradient of its output to that of `z`, in place.
+pub(crate) struct Deactivate<'a> {
+    /// In: gradient of the layer's output; out: gradient of `z`. Row `i` belongs to row `rows[i]` of `z`.
+    pub(crate) gradient: Panels,
+    pub(crate) rows: &'a [u32],
+    pub(crate) z: Panels,
+    pub(crate) width: usize,
+    pub(crate) norm: Option<Norm>,
+    /// Two padded widths of floats that belong to this thread.
+    pub(crate) scratch: *mut f32,
+    /// Sums of the gradients of LayerNorm's scale and shift over each [`NORM_BLOCK`] rows of
+    /// `gradient`: for each block a padded width of either. Null to leave them out.
+    pub(crate) norm_sums: *mut f32,
+}
+
+/// Rows whose contributions to LayerNorm's gradients are added up before the blocks are.
+pub(crate) const NORM_BLOCK: usize = 32;
+
+per_isa! {
+    /// Takes rows `from..from + count` of the gradient back through the layer.
+    ///
+    /// # Safety
+    /// The rows exist in all matrices, no other thread uses them or the norm sums of their blocks, and
+    /// rows of a block come in order; `isa` is supported.
+    deactivate, deactivate_body, Deactivate<'_>
+}
+
+#[inline(always)]
+unsafe fn deactivate_body<const FUSED: bool>(job: &Deactivate<'_>, from: usize, count: usize) {
+    let panels = job.width.div_ceil(PANEL);
+    let padded = panels * PANEL;
+    for row in from..from + count {
+        let source = job.rows[row] as usize;
+        let Some(norm) = job.norm else {
+            for p in 0..panels {
+                // SAFETY: panel `p` and both rows exist.
+                unsafe {
+                    let z = read(job.z, p, source);
+                    let mut g = read(job.gradient, p, row);
+                    for i in 0..PANEL {
+                        g[i] *= gelu_with_slope::<FUSED>(z[i]).1;
+                    }
+                    write(job.gradient, p, row, g);
+                }
+            }
+            continue;
+        };
+        // SAFETY: two values per row.
+        let (mean, inverse) = unsafe { (*norm.stats.add(2 * source), *norm.stats.add(2 * source + 1)) };
+        let (slopes, normals) = (job.scratch, job.scratch.wrapping_add(padded));
+        let (mut sum, mut dot) = ([0.0; PANEL], [0.0; PANEL]);
+        for p in 0..panels {
+            // SAFETY: as above; scratch and parameters have a value for each padded column.
+            unsafe {
+                let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
+                let z = read(job.z, p, source);
+                let g = read(job.gradient, p, row);
+                let (mut slope, mut normal) = ([0.0; PANEL], [0.0; PANEL]);
+                for i in 0..PANEL {
+                    let (y, d) = gelu_with_slope::<FUSED>(z[i]);
+                    slope[i] = d;
+                    normal[i] = (y - mean) * inverse;
+                    let dn = g[i] * scale[i];
+                    sum[i] += dn;
+                    dot[i] = fma::<FUSED>(dn, normal[i], dot[i]);
+                }
+                slopes.add(p * PANEL).cast::<Lanes>().write(slope);
+                normals.add(p * PANEL).cast::<Lanes>().write(normal);
+            }
+        }
+        let (sum, dot) = (total(sum) / job.width as f32, total(dot) / job.width as f32);
+        for p in 0..panels {
+            // SAFETY: as above; the block's sums have two padded widths.
+            unsafe {
+                let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
+                let slope = slopes.add(p * PANEL).cast::<Lanes>().read();
+                let normal = normals.add(p * PANEL).cast::<Lanes>().read();
+                let g = read(job.gradient, p, row);
+                let mut dz = [0.0; PANEL];
+                for i in 0..PANEL {
+                    let dn = fma::<FUSED>(g[i], scale[i], -sum);
+                    dz[i] = fma::<FUSED>(-normal[i], dot, dn) * inverse * slope[i];
+                }
+                clear_padding(&mut dz, job.width, p);
+                write(job.gradient, p, row, dz);
+                if !job.norm_sums.is_null() {
+                    let sums = job.norm_sums.add(row / NORM_BLOCK * 2 * padded + p * PANEL);
+                    let (scales, shifts) = (sums.cast::<Lanes>(), sums.add(padded).cast::<Lanes>());
+                    let first = row % NORM_BLOCK == 0;
+                    let mut ds = if first { [0.0; PANEL] } else { scales.read() };
+                    let mut db = if first { [0.0; PANEL] } else { shifts.read() };
+                    for i in 0..PANEL {
+                        ds[i] = fma::<FUSED>(g[i], normal[i], ds[i]);
+                        db[i] += g[i];
+                    }
+                    scales.write(ds);
+                    shifts.write(db);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn read(matrix: Panels, panel: usize, row: usize) -> Lanes {
+    // SAFETY: promised by the caller.
+    unsafe { matrix.at(panel, row).cast::<Lanes>().read() }
+}
+
+#[inline(always)]
+unsafe fn write(matrix: Panels, panel: usize, row: usize, lanes: Lanes) {
+    // SAFETY: promised by the caller.
+    unsafe { matrix.at(panel, row).cast::<Lanes>().write(lanes) }
+}
+
+/// Zeroes the lanes of the last panel that belong to no column.
+#[inline(always)]
+fn clear_padding(lanes: &mut Lanes, width: usize, panel: usize) {
+    let valid = width - panel * PANEL;
+    if valid < PANEL {
+        for i in valid..PANEL {
+            lanes[i] = 0.0;
+        }
+    }
+}
+
+/// The sum of all lanes, halves onto halves.
+#[inline(always)]
+fn total(mut lanes: Lanes) -> f32 {
+    let mut width = PANEL / 2;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] += lanes[i + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}

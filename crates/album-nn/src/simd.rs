@@ -1,0 +1,45 @@
+//! Which vector instructions the kernels use, decided when the program starts.
+
+/// An instruction set the kernels are written for.
+///
+/// All but [`Isa::Scalar`] use fused multiply-add in the same order, so they give the same bits;
+/// the scalar fallback rounds twice per product and agrees to rounding error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// Plain Rust, for processors without any of the below.
+    Scalar,
+    /// x86-64 with AVX2 and FMA (2013 and later).
+    Avx2,
+    /// x86-64 with AVX-512 (F, VL, DQ, BW).
+    Avx512,
+    /// 64-bit Arm.
+    Neon,
+}
+
+impl Isa {
+    /// The widest set this processor supports.
+    pub fn detect() -> Self {
+        [Isa::Avx512, Isa::Avx2, Isa::Neon].into_iter().find(|isa| isa.is_supported()).unwrap_or(Isa::Scalar)
+    }
+
+    /// Whether this processor can run kernels for `self`.
+    pub fn is_supported(self) -> bool {
+        match self {
+            Isa::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => {
+                Isa::Avx2.is_supported()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512bw")
+            }
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => true,
+            #[allow(unreachable_patterns)] // the sets of other architectures
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The tape: records what is computed, then runs it backwards.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use crate::application::{Application, Scratch};
+use crate::buffer::Buffer;
+use crate::matrix::Matrix;
+use crate::mlp::{Mlp, Tensor, tensors};
+use crate::ops::Op;
+use crate::pool::Pool;
+use crate::var::Var;
+
+/// Records computations on batch-sized matrices and differentiates them.
+///
+/// A tape lives as long as the training run. Each step calls [`Tape::begin`], builds a loss from
+/// [`Var`]s and calls [`Var::backward`]. The buffers of one step serve the next: after the first few
+/// steps of the same shape nothing is allocated.
+pub struct Tape {
+    pool: Pool,
+    pub(crate) inner: RefCell<Inner>,
+}
+
+/// A value on the tape. Slots are reused in order, each keeping its buffers.
+#[derive(Default)]
+pub(crate) struct Node {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) op: Op,
+    /// Whether anything trainable (or a [`Tape::variable`]) is behind this value.
+    pub(crate) needs_grad: bool,
+    pub(crate) value: Buffer,
+    /// Meaningful only if `has_grad`.
+    pub(crate) grad: Buffer,
+    pub(crate) has_grad: bool,
+}
+
+/// The gradient of a network's parameters, in the layout of its weights.
+struct NetGradient {
+    net: u64,
+    buffer: Buffer,
+    /// Whether it belongs to the step under way.
+    live: bool,
+}
+
+/// Where the time of a step went; see [`Tape::timings`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timings {
+    /// Forward passes of networks.
+    pub forward: Duration,
+    /// Back-propagation through rows: input gradients of all layers.
+    pub backward_rows: Duration,
+    /// Weight gradients.
+    pub backward_weights: Duration,
+}
+
+#[derive(Default)]
+pub(crate) struct Inner {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) live: usize,
+    applications: Vec<Application>,
+    live_applications: usize,
+    /// Operands of concatenations, which have any number of them.
+    pub(crate) parts: Vec<u32>,
+    gradients: Vec<NetGradient>,
+    scratch: Scratch,
+    timings: Timings,
+    keep_zero_rows: bool,
+    differentiated: bool,
+}
+
+impl Tape {
+    /// An empty tape whose networks run on `pool`.
+    pub fn new(pool: &Pool) -> Self {
+        Self { pool: pool.clone(), inner: RefCell::default() }
+    }
+
+    /// The pool this tape runs on.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Forgets everything recorded and starts a new step, keeping the buffers.
+    pub fn begin(&mut self) -> &Self {
+        let inner = self.inner.get_mut();
+        inner.live = 0;
+        inner.parts.clear();
+        inner.applications[..inner.live_applications].iter_mut().for_each(Application::release);
+        inner.live_applications = 0;
+        inner.gradients.iter_mut().for_each(|g| g.live = false);
+        inner.timings = Timings::default();
+        inner.differentiated = false;
+        self
+    }
+
+    /// A matrix that carries no gradient: data.
+    pub fn constant(&self, matrix: &Matrix) -> Var<'_> {
+        self.leaf(matrix.rows(), matrix.cols(), matrix.data(), false)
+    }
+
+    /// The same from a slice, row by row.
+    ///
+    /// # Panics
+    /// If `data` does not hold `rows * cols` values.
+    #[track_caller]
+    pub fn constant_slice(&self, rows: usize, cols: usize, data: &[f32]) -> Var<'_> {
+        self.leaf(rows, cols, data, false)
+    }
+
+    /// A matrix whose gradient [`Gradients::wrt`] reports.
+    pub fn variable(&self, matrix: &Matrix) -> Var<'_> {
+        self.leaf(matrix.rows(), matrix.cols(), matrix.data(), true)
+    }
+
+    #[track_caller]
+    fn leaf(&self, rows: usize, cols: usize, data: &[f32], needs_grad: bool) -> Var<'_> {
+        assert_eq!(data.len(), rows * cols, "{} values cannot fill {rows} x {cols}", data.len());
+        let mut inner = self.inner.borrow_mut();
+        let (_, node) = inner.push(rows, cols, Op::Leaf, needs_grad);
+        node.value.copy_from_slice(data);
+        Var::new(self, inner.live - 1)
+    }
+
+    /// Applies a network to every row of `x`. In an ensemble the outputs of the members stand side by side.
+    ///
+    /// # Panics
+    /// If `x` has another number of columns than the network has inputs.
+    #[track_caller]
+    pub fn apply<'t>(&'t self, net: &Mlp, x: Var<'t>) -> Var<'t> {
+        self.apply_network(net, x, true)
+    }
+
+    /// Applies a network without collecting gradients of its weights. Gradients still reach `x`, as an
+    /// actor's loss through a critic needs; if `x` has none to receive, nothing is kept for the way back.
+    ///
+    /// # Panics
+    /// As [`Tape::apply`].
+    #[track_caller]
+    pub fn apply_frozen<'t>(&'t self, net: &Mlp, x: Var<'t>) -> Var<'t> {
+        self.apply_network(net, x, false)
+    }
+
+    #[track_caller]
+    fn apply_network<'t>(&'t self, net: &Mlp, x: Var<'t>, collect: bool) -> Var<'t> {
+        let x = self.own(x);
+        let started = Instant::now();
+        let inner = &mut *self.inner.borrow_mut();
+        let (rows, cols, x_grad) = {
+            let node = &inner.nodes[x];
+            (node.rows, node.cols, node.needs_grad)
+        };
+        let inputs = net.spec().inputs;
+        assert_eq!(cols, inputs, "a network with {inputs} inputs cannot take {cols} columns");
+        let application = inner.live_applications;
+        inner.live_applications += 1;
+        if inner.applications.len() < inner.live_applications {
+            inner.applications.push(Application::default());
+        }
+        let op = Op::Apply { x, application, collect };
+        let needs_grad = collect || x_grad;
+        let columns = net.output_columns();
+        let mut app = std::mem::take(&mut inner.applications[application]);
+        let (nodes, node) = inner.push(rows, columns, op, needs_grad);
+        app.forward(&self.pool, net, &nodes[x].value, rows, needs_grad, &mut node.value);
+        inner.applications[application] = app;
+        if collect && !inner.gradients.iter().any(|g| g.net == net.id()) {
+            let buffer = Buffer::zeros(net.layout().len());
+            inner.gradients.push(NetGradient { net: net.id(), buffer, live: false });
+        }
+        inner.timings.forward += started.elapsed();
+        Var::new(self, inner.live - 1)
+    }
+
+    /// Stacks matrices of equal height side by side.
+    ///
+    /// # Panics
+    /// If there are none, or their heights differ.
+    #[track_caller]
+    pub fn concat_cols<'t>(&'t self, parts: &[Var<'t>]) -> Var<'t> {
+        self.concat(parts, true)
+    }
+
+    /// Stacks matrices of equal width on top of each other.
+    ///
+    /// # Panics
+    /// If there are none, or their widths differ.
+    #[track_caller]
+    pub fn concat_rows<'t>(&'t self, parts: &[Var<'t>]) -> Var<'t> {
+        self.concat(parts, false)
+    }
+
+    #[track_caller]
+    fn concat<'t>(&'t self, parts: &[Var<'t>], by_cols: bool) -> Var<'t> {
+        let inner = &mut *self.inner.borrow_mut();
+        let first = inner.parts.len();
+        inner.parts.extend(parts.iter().map(|&part| self.own(part) as u32));
+        inner.concat(first, by_cols);
+        Var::new(self, inner.live - 1)
+    }
+
+    /// The index of a variable, which must be one of this tape.
+    #[track_caller]
+    pub(crate) fn own(&self, var: Var<'_>) -> usize {
+        assert!(std::ptr::eq(self, var.tape()), "a variable of another tape");
+        var.index()
+    }
+
+    /// Whether backward passes leave out rows with zero gradient (they do unless told otherwise).
+    /// The result is the same up to rounding; only the time differs.
+    pub fn set_row_compaction(&mut self, on: bool) {
+        self.inner.get_mut().keep_zero_rows = !on;
+    }
+
+    /// Where the time of the step under way went so far.
+    pub fn timings(&self) -> Timings {
+        self.inner.borrow().timings
+    }
+
+    #[track_caller]
+    pub(crate) fn backward(&self, loss: usize) -> Gradients<'_> {
+        let inner = &mut *self.inner.borrow_mut();
+        {
+            let node = &inner.nodes[loss];
+            let (rows, cols) = (node.rows, node.cols);
+            assert!((rows, cols) == (1, 1), "a loss is a single number, not {rows} x {cols}");
+        }
+        assert!(!inner.differentiated, "a tape differentiates one loss per step: add the losses up");
+        inner.differentiated = true;
+        if inner.nodes[loss].needs_grad {
+            let (_, grad) = accumulator(&mut inner.nodes[loss]);
+            grad[0] = 1.0;
+            for i in (0..=loss).rev() {
+                if inner.nodes[i].has_grad {
+                    self.backward_node(inner, i);
+                }
+            }
+        }
+        // The networks may change from now on.
+        inner.applications[..inner.live_applications].iter_mut().for_each(Application::release);
+        Gradients { tape: self }
+    }
+
+    fn backward_node(&self, inner: &mut Inner, i: usize) {
+        let Op::Apply { x, application, collect } = inner.nodes[i].op else {
+            inner.backward_op(i);
+            return;
+        };
+        let application = &mut inner.applications[application];
+        let (nodes, node) = inner.nodes.split_at_mut(i);
+        let input = &mut nodes[x];
+        let input_gradient = input.needs_grad.then(|| accumulator(input).1);
+        let net = application.net;
+        let stored = if collect { inner.gradients.iter_mut().find(|g| g.net == net) } else { None };
+        let weights = stored.map(|g| {
+            let fresh = !std::mem::replace(&mut g.live, true);
+            (&mut g.buffer[..], fresh)
+        });
+        application.backward(
+            &self.pool,
+            &mut inner.scratch,
+            &node[0].grad,
+            weights,
+            input_gradient,
+            !inner.keep_zero_rows,
+            &mut inner.timings,
+        );
+    }
+}
+
+/// A node's value, and its gradient to add to (zero at first).
+pub(crate) fn accumulator(node: &mut Node) -> (&[f32], &mut [f32]) {
+    if !node.has_grad {
+        node.has_grad = true;
+        node.grad.resize(node.value.len());
+        node.grad.fill(0.0);
+    }
+    (&node.value, &mut node.grad)
+}
+
+impl Inner {
+    /// Takes the next slot; returns the nodes before it and the slot, its value sized but not filled.
+    pub(crate) fn push(
+        &mut self,
+        rows: usize,
+        cols: usize,
+        op: Op,
+        needs_grad: bool,
+    ) -> (&[Node], &mut Node) {
+        if self.nodes.len() == self.live {
+            self.nodes.push(Node::default());
+        }
+        let (before, rest) = self.nodes.split_at_mut(self.live);
+        self.live += 1;
+        let node = &mut rest[0];
+        node.rows = rows;
+        node.cols = cols;
+        node.op = op;
+        node.needs_grad = needs_grad;
+        node.has_grad = false;
+        node.value.resize(rows * cols);
+        (before, node)
+    }
+}
+
+/// The result of [`Var::backward`]: gradients, until the tape begins anew.
+#[derive(Clone, Copy)]
+pub struct Gradients<'t> {
+    tape: &'t Tape,
+}
+
+impl Gradients<'_> {
+    /// The gradients of a network's parameters, named and ordered like [`Mlp::tensors`]; zeros if the loss
+    /// does not depend on them. A copy, for tests and diagnostics.
+    pub fn of(&self, net: &Mlp) -> Vec<Tensor> {
+        let all = self.with(net.id(), |gradient| gradient.map(|g| tensors(net.layout(), g)));
+        all.unwrap_or_else(|| tensors(net.layout(), &Buffer::zeros(net.layout().len())))
+    }
+
+    /// The Euclidean norm of a network's gradient.
+    pub fn norm(&self, net: &Mlp) -> f64 {
+        let square = |g: &[f32]| g.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
+        self.with(net.id(), |gradient| gradient.map_or(0.0, square)).sqrt()
+    }
+
+    /// The gradient of a [`Tape::variable`] or of any value in between; zeros if the loss does not depend
+    /// on it.
+    #[track_caller]
+    pub fn wrt(&self, var: Var<'_>) -> Matrix {
+        let inner = self.tape.inner.borrow();
+        let node = &inner.nodes[self.tape.own(var)];
+        if node.has_grad {
+            Matrix::from_vec(node.rows, node.cols, node.grad.to_vec())
+        } else {
+            Matrix::zeros(node.rows, node.cols)
+        }
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.tape.pool
+    }
+
+    /// Calls `f` with the stored gradient of a network, in the layout of its weights.
+    pub(crate) fn with<T>(&self, net: u64, f: impl FnOnce(Option<&[f32]>) -> T) -> T {
+        let inner = self.tape.inner.borrow();
+        let stored = inner.gradients.iter().find(|g| g.net == net && g.live);
+        f(stored.map(|g| &g.buffer[..]))
+    }
+}

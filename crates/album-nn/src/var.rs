@@ -1,0 +1,292 @@
+//! Handles to values on a tape, with the operators that make losses read like equations.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use crate::matrix::Matrix;
+use crate::ops::{Binary, Reduce, Unary};
+use crate::tape::{Gradients, Inner, Tape};
+
+/// A matrix on a [`Tape`]: a value, and a place in the computation.
+///
+/// Operations between two variables work entry by entry; a single row, a single column or a single
+/// number stands for as many as the other operand has. Operations with an `f32` apply it to every entry.
+#[derive(Clone, Copy)]
+pub struct Var<'t> {
+    tape: &'t Tape,
+    index: u32,
+}
+
+impl<'t> Var<'t> {
+    pub(crate) fn new(tape: &'t Tape, index: usize) -> Self {
+        Self { tape, index: index as u32 }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.index as usize
+    }
+
+    pub(crate) fn tape(self) -> &'t Tape {
+        self.tape
+    }
+
+    /// Records the node that `push` adds.
+    #[track_caller]
+    fn record(self, push: impl FnOnce(&mut Inner)) -> Var<'t> {
+        let mut inner = self.tape.inner.borrow_mut();
+        push(&mut inner);
+        Var::new(self.tape, inner.live - 1)
+    }
+
+    fn unary(self, op: Unary) -> Var<'t> {
+        self.record(|inner| inner.unary(op, self.index()))
+    }
+
+    #[track_caller]
+    fn reduce(self, op: Reduce) -> Var<'t> {
+        self.record(|inner| inner.reduce(op, self.index()))
+    }
+
+    #[track_caller]
+    fn binary(self, op: Binary, other: Var<'t>) -> Var<'t> {
+        let other = self.tape.own(other);
+        self.record(|inner| inner.binary(op, self.index(), other))
+    }
+
+    /// Number of rows.
+    pub fn rows(self) -> usize {
+        self.tape.inner.borrow().nodes[self.index()].rows
+    }
+
+    /// Number of columns.
+    pub fn cols(self) -> usize {
+        self.tape.inner.borrow().nodes[self.index()].cols
+    }
+
+    /// The value of a single number.
+    ///
+    /// # Panics
+    /// If this is a larger matrix.
+    #[track_caller]
+    pub fn item(self) -> f32 {
+        self.with_value(|value| {
+            assert_eq!(value.len(), 1, "not a single number");
+            value[0]
+        })
+    }
+
+    /// A copy of the value.
+    pub fn to_matrix(self) -> Matrix {
+        Matrix::from_vec(self.rows(), self.cols(), self.with_value(<[f32]>::to_vec))
+    }
+
+    /// Looks at the value, row by row, without copying it. `f` must not use the tape.
+    pub fn with_value<T>(self, f: impl FnOnce(&[f32]) -> T) -> T {
+        f(&self.tape.inner.borrow().nodes[self.index()].value)
+    }
+
+    /// The same value, where gradients stop.
+    #[must_use]
+    pub fn detach(self) -> Var<'t> {
+        self.record(|inner| inner.detach(self.index()))
+    }
+
+    /// `[x]_+ = max(x, 0)`; the derivative at 0 is 0.
+    #[must_use]
+    pub fn relu(self) -> Var<'t> {
+        self.unary(Unary::Relu)
+    }
+
+    /// `|x|`; the derivative at 0 is 0.
+    #[must_use]
+    pub fn abs(self) -> Var<'t> {
+        self.unary(Unary::Abs)
+    }
+
+    /// `x^2`.
+    #[must_use]
+    pub fn square(self) -> Var<'t> {
+        self.unary(Unary::Square)
+    }
+
+    /// `sqrt(x)`.
+    #[must_use]
+    pub fn sqrt(self) -> Var<'t> {
+        self.unary(Unary::Sqrt)
+    }
+
+    /// `e^x`.
+    #[must_use]
+    pub fn exp(self) -> Var<'t> {
+        self.unary(Unary::Exp)
+    }
+
+    /// The natural logarithm.
+    #[must_use]
+    pub fn ln(self) -> Var<'t> {
+        self.unary(Unary::Ln)
+    }
+
+    /// The hyperbolic tangent.
+    #[must_use]
+    pub fn tanh(self) -> Var<'t> {
+        self.unary(Unary::Tanh)
+    }
+
+    /// `1 / (1 + e^-x)`.
+    #[must_use]
+    pub fn sigmoid(self) -> Var<'t> {
+        self.unary(Unary::Sigmoid)
+    }
+
+    /// Limits every entry to `low..=high`; clipped entries pass no gradient.
+    ///
+    /// # Panics
+    /// If `low > high` or either is NaN.
+    #[must_use]
+    #[track_caller]
+    pub fn clip(self, low: f32, high: f32) -> Var<'t> {
+        assert!(low <= high, "cannot clip to {low}..={high}");
+        self.unary(Unary::Clip(low, high))
+    }
+
+    /// The smaller of two, entry by entry; a tie shares the gradient.
+    #[must_use]
+    #[track_caller]
+    pub fn min(self, other: Var<'t>) -> Var<'t> {
+        self.binary(Binary::Min, other)
+    }
+
+    /// The larger of two, entry by entry; a tie shares the gradient.
+    #[must_use]
+    #[track_caller]
+    pub fn max(self, other: Var<'t>) -> Var<'t> {
+        self.binary(Binary::Max, other)
+    }
+
+    /// The sum of all entries.
+    #[must_use]
+    pub fn sum(self) -> Var<'t> {
+        self.reduce(Reduce::Sum)
+    }
+
+    /// The mean of all entries.
+    #[must_use]
+    #[track_caller]
+    pub fn mean(self) -> Var<'t> {
+        self.reduce(Reduce::Mean)
+    }
+
+    /// The sum of each row, as a column.
+    #[must_use]
+    #[track_caller]
+    pub fn sum_cols(self) -> Var<'t> {
+        self.reduce(Reduce::SumCols)
+    }
+
+    /// The mean of each row, as a column.
+    #[must_use]
+    #[track_caller]
+    pub fn mean_cols(self) -> Var<'t> {
+        self.reduce(Reduce::MeanCols)
+    }
+
+    /// The smallest entry of each row, as a column: the pessimistic member of an ensemble.
+    #[must_use]
+    #[track_caller]
+    pub fn min_cols(self) -> Var<'t> {
+        self.reduce(Reduce::MinCols)
+    }
+
+    /// The largest entry of each row, as a column.
+    #[must_use]
+    #[track_caller]
+    pub fn max_cols(self) -> Var<'t> {
+        self.reduce(Reduce::MaxCols)
+    }
+
+    /// Rows `from..to`.
+    #[must_use]
+    #[track_caller]
+    pub fn slice_rows(self, from: usize, to: usize) -> Var<'t> {
+        let cols = self.cols();
+        self.record(|inner| inner.slice(self.index(), (from, 0), (to, cols)))
+    }
+
+    /// Columns `from..to`.
+    #[must_use]
+    #[track_caller]
+    pub fn slice_cols(self, from: usize, to: usize) -> Var<'t> {
+        let rows = self.rows();
+        self.record(|inner| inner.slice(self.index(), (0, from), (rows, to)))
+    }
+
+    /// `tau` where the entry is at least 0, `1 - tau` below; no gradient passes.
+    #[must_use]
+    pub fn expectile_weights(self, tau: f32) -> Var<'t> {
+        self.record(|inner| inner.expectile_weights(self.index(), tau))
+    }
+
+    /// The asymmetric square `|tau - 1(x < 0)| * x^2`, entry by entry.
+    #[must_use]
+    pub fn expectile_loss(self, tau: f32) -> Var<'t> {
+        self.expectile_weights(tau) * self.square()
+    }
+
+    /// The logarithm of the density of each row under a normal distribution with independent columns.
+    /// `mean` and `log_std` may be single rows.
+    #[must_use]
+    #[track_caller]
+    pub fn gaussian_log_density(self, mean: Var<'t>, log_std: Var<'t>) -> Var<'t> {
+        let half_log_tau = 0.5 * std::f32::consts::TAU.ln();
+        let standard = (self - mean) * (-log_std).exp();
+        (-0.5 * standard.square() - log_std - half_log_tau).sum_cols()
+    }
+
+    /// Computes the gradients of this number. Once per step: losses of several networks are added up first.
+    ///
+    /// # Panics
+    /// If this is not a single number, or a backward pass has already run since [`Tape::begin`].
+    #[track_caller]
+    pub fn backward(self) -> Gradients<'t> {
+        self.tape.backward(self.index())
+    }
+}
+
+/// Implements a binary operator for variables and numbers.
+macro_rules! operator {
+    ($trait:ident, $method:ident, |$x:ident, $c:ident| $right:expr, |$d:ident, $y:ident| $left:expr) => {
+        impl<'t> $trait for Var<'t> {
+            type Output = Var<'t>;
+            #[track_caller]
+            fn $method(self, other: Var<'t>) -> Var<'t> {
+                self.binary(Binary::$trait, other)
+            }
+        }
+        impl<'t> $trait<f32> for Var<'t> {
+            type Output = Var<'t>;
+            fn $method(self, $c: f32) -> Var<'t> {
+                let $x = self;
+                $right
+            }
+        }
+        impl<'t> $trait<Var<'t>> for f32 {
+            type Output = Var<'t>;
+            fn $method(self, $y: Var<'t>) -> Var<'t> {
+                let $d = self;
+                $left
+            }
+        }
+    };
+}
+
+operator!(Add, add, |x, c| x.unary(Unary::Shift(c)), |c, x| x.unary(Unary::Shift(c)));
+operator!(Sub, sub, |x, c| x.unary(Unary::Shift(-c)), |c, x| (-x).unary(Unary::Shift(c)));
+operator!(Mul, mul, |x, c| x.unary(Unary::Scale(c)), |c, x| x.unary(Unary::Scale(c)));
+operator!(Div, div, |x, c| x.unary(Unary::Scale(1.0 / c)), |c, x| x.unary(Unary::Reciprocal(c)));
+
+impl<'t> Neg for Var<'t> {
+    type Output = Var<'t>;
+    fn neg(self) -> Var<'t> {
+        self.unary(Unary::Scale(-1.0))
+    }
+}
