@@ -3,10 +3,11 @@
 
 use crate::buffer::{Buffer, SharedMut};
 use crate::error::TensorError;
+use crate::gemm::PANEL;
 use crate::layout::Layout;
 use crate::math::fma;
 use crate::mlp::{Mlp, Tensor, load, tensors};
-use crate::rowwise::per_isa;
+use crate::rowwise::{Lanes, per_isa};
 use crate::simd::Isa;
 use crate::tape::Gradients;
 use std::sync::Arc;
@@ -144,26 +145,27 @@ per_isa! {
 #[inline(always)]
 unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize) {
     let Rates { beta1, beta2, epsilon, rate, root } = job.rates;
-    // SAFETY: promised by the caller; the four ranges belong to different buffers.
-    let (params, first, second) = unsafe {
-        (
-            std::slice::from_raw_parts_mut(job.params.add(from), count),
-            std::slice::from_raw_parts_mut(job.first.add(from), count),
-            std::slice::from_raw_parts_mut(job.second.add(from), count),
-        )
-    };
-    let mut move_one = |i: usize, g: f32| {
-        let m = fma::<FUSED>(beta1, first[i], (1.0 - beta1) * g);
-        let v = fma::<FUSED>(beta2, second[i], (1.0 - beta2) * (g * g));
-        first[i] = m;
-        second[i] = v;
-        params[i] -= rate * m / fma::<FUSED>(v.sqrt(), root, epsilon);
-    };
-    if job.gradient.is_null() {
-        (0..count).for_each(|i| move_one(i, 0.0));
-    } else {
-        // SAFETY: as above.
-        let gradient = unsafe { std::slice::from_raw_parts(job.gradient.add(from), count) };
-        (0..count).for_each(|i| move_one(i, gradient[i]));
+    debug_assert!(count % PANEL == 0, "strips consist of whole panel rows");
+    // One panel row at a time, by value: loops over arrays of fixed size become vector code.
+    for at in (from..from + count).step_by(PANEL) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let g: Lanes = if job.gradient.is_null() {
+                [0.0; PANEL]
+            } else {
+                job.gradient.add(at).cast::<Lanes>().read()
+            };
+            let mut m = job.first.add(at).cast::<Lanes>().read();
+            let mut v = job.second.add(at).cast::<Lanes>().read();
+            let mut p = job.params.add(at).cast::<Lanes>().read();
+            for i in 0..PANEL {
+                m[i] = fma::<FUSED>(beta1, m[i], (1.0 - beta1) * g[i]);
+                v[i] = fma::<FUSED>(beta2, v[i], (1.0 - beta2) * (g[i] * g[i]));
+                p[i] -= rate * m[i] / fma::<FUSED>(v[i].sqrt(), root, epsilon);
+            }
+            job.first.add(at).cast::<Lanes>().write(m);
+            job.second.add(at).cast::<Lanes>().write(v);
+            job.params.add(at).cast::<Lanes>().write(p);
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::simd::Isa;
 pub(crate) const NORM_EPSILON: f32 = 1e-6;
 
 /// One row of one panel.
-type Lanes = [f32; PANEL];
+pub(crate) type Lanes = [f32; PANEL];
 
 /// Compiles `body::<FUSED>(job, from, count)` for every instruction set and picks one at run time.
 macro_rules! per_isa {
