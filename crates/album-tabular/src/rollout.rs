@@ -55,8 +55,9 @@ impl Rollout {
         Ok(Rollout { offset: y_offset, weight })
     }
 
-    /// The recorded rollout: for each pair one place of the data where it occurs, followed for `k` steps or to the end
-    /// of its trajectory. The first place with `k` steps left is taken, or else the one with the most.
+    /// The recorded rollout: for each pair one place of the data where it occurs, followed for `k` steps. The first
+    /// place with `k` steps left in its trajectory is taken, or else the one with the most. Where that trajectory was
+    /// cut off before `k` steps, the path goes on at the best place that starts in the state where it was cut.
     pub fn recorded(data: &EmpiricalMdp, k: usize) -> Result<Self, TabularError> {
         check_k(k)?;
         let mdp = &data.mdp;
@@ -70,27 +71,29 @@ impl Rollout {
                 false => left[row + 1].saturating_add(1),
             };
         }
-        let mut place: Vec<Option<usize>> = vec![None; mdp.pairs()];
+        let mut place_of_pair: Vec<Option<usize>> = vec![None; mdp.pairs()];
+        let mut place_of_state: Vec<Option<usize>> = vec![None; n];
         for row in 0..data.rows() {
-            let best = &mut place[data.row_pair[row] as usize];
-            if best.is_none_or(|old| left[old] < k && left[row].min(k) > left[old]) {
-                *best = Some(row);
+            let pair = data.row_pair[row] as usize;
+            for best in [&mut place_of_pair[pair], &mut place_of_state[mdp.state_of(pair)]] {
+                if best.is_none_or(|old| left[old] < k && left[row].min(k) > left[old]) {
+                    *best = Some(row);
+                }
             }
         }
         let mut offset = vec![0.0; mdp.pairs()];
         let mut weight = Csr::new(n);
         for pair in 0..mdp.pairs() {
             let mut factor = 1.0;
-            let mut row = place[pair].unwrap_or(0);
-            for step in 1..=k {
+            let mut place = place_of_pair[pair];
+            let mut last = n;
+            for _ in 0..k {
+                let Some(row) = place else { break };
                 offset[pair] += factor * mdp.reward()[data.row_pair[row] as usize];
                 factor *= mdp.gamma();
-                if step == k || data.row_end[row] {
-                    break;
-                }
-                row += 1;
+                last = data.row_next[row] as usize;
+                place = if data.row_end[row] { place_of_state.get(last).copied().flatten() } else { Some(row + 1) };
             }
-            let last = data.row_next[row] as usize;
             if last < n {
                 weight.push(last, factor);
             }
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_rollouts_follow_one_trajectory_and_stop_at_its_end() {
+    fn recorded_rollouts_follow_one_trajectory_and_go_on_where_it_was_cut() {
         let mut data = crate::TabularDataset::default();
         for s in 0..5 {
             data.push(s, 0, 1.0 + s as f64, s + 1, s == 4); // 5 is absorbing
@@ -185,7 +188,7 @@ mod tests {
         let v = vec![100.0; 6];
         assert_eq!(rollout.y_k(0, &v), 1.0 + 0.5 * 2.0 + 0.25 * 3.0 + 0.125 * 100.0);
         assert_eq!(rollout.y_k(3, &v), 4.0 + 0.5 * 5.0); // absorbed: nothing follows
-        assert_eq!(rollout.y_k(5, &v), 1.0 + 0.5 * 100.0); // cut: bootstrap after one step
+        assert_eq!(rollout.y_k(5, &v), 1.0 + 0.5 * (1.0 + 0.5 * 2.0) + 0.125 * 100.0); // cut in 0, goes on there
     }
 
     #[test]
