@@ -5,7 +5,7 @@ use crate::buffer::{Buffer, SharedMut};
 use crate::error::TensorError;
 use crate::gemm::PANEL;
 use crate::layout::Layout;
-use crate::math::fma;
+use crate::math::{fma, reciprocal};
 use crate::mlp::{Mlp, Tensor, load, tensors};
 use crate::rowwise::{Lanes, per_isa};
 use crate::simd::Isa;
@@ -161,7 +161,7 @@ unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize
             for i in 0..PANEL {
                 m[i] = fma::<FUSED>(beta1, m[i], (1.0 - beta1) * g[i]);
                 v[i] = fma::<FUSED>(beta2, v[i], (1.0 - beta2) * (g[i] * g[i]));
-                p[i] -= rate * m[i] / fma::<FUSED>(v[i].sqrt(), root, epsilon);
+                p[i] -= rate * m[i] * reciprocal::<FUSED>(fma::<FUSED>(v[i].sqrt(), root, epsilon));
             }
             job.first.add(at).cast::<Lanes>().write(m);
             job.second.add(at).cast::<Lanes>().write(v);

@@ -12,11 +12,11 @@ use crate::gemm::{PANEL, Panels, Start, row_block, transposed_panel};
 use crate::layout::{Layer, Layout, padded};
 use crate::mlp::{Mlp, Weights};
 use crate::pool::Pool;
-use crate::rowwise::{Activate, Deactivate, NORM_BLOCK, Norm, activate, deactivate};
+use crate::rowwise::{Activate, Deactivate, NORM_BLOCK, Norm, SCRATCH, activate, deactivate};
 
 /// Most rows of one parallel task: enough to pay for reading the weights once, few enough for the
 /// second-level cache.
-const BLOCK_ROWS: usize = 128;
+const BLOCK_ROWS: usize = 512;
 
 /// Floats between panels of a batch of `rows` rows. An odd number of rows keeps the panels of a row
 /// from falling into the same cache sets.
@@ -290,7 +290,7 @@ impl Application {
             scratch.dx.resize(padded(inputs) / PANEL * most);
         }
         let (_, most_tasks) = row_tasks(self.rows, pool);
-        scratch.rowwise.resize(most_tasks * 2 * widest);
+        scratch.rowwise.resize(most_tasks * SCRATCH * widest);
 
         let isa = pool.isa();
         let (per_task, tasks) = row_tasks(rows, pool);
@@ -328,7 +328,7 @@ impl Application {
                         z: read_only(&cache.z, z_stride),
                         width: below.outputs,
                         norm: norm_of(below, params, &cache.stats),
-                        scratch: rowwise.ptr().add(task * 2 * widest),
+                        scratch: rowwise.ptr().add(task * SCRATCH * widest),
                         norm_sums: if collect { sums.as_ptr().cast_mut() } else { std::ptr::null_mut() },
                     };
                     let kernel = read_only(&transposed[layer.transposed..], layer.outputs * PANEL);

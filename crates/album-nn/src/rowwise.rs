@@ -74,55 +74,72 @@ per_isa! {
     activate, activate_body, Activate
 }
 
+/// Rows that go through the passes of LayerNorm together, so that the sums over one row, long chains of
+/// dependent additions, overlap with the work on the next.
+const GROUP: usize = 4;
+
 #[inline(always)]
 unsafe fn activate_body<const FUSED: bool>(job: &Activate, from: usize, count: usize) {
     let panels = job.width.div_ceil(PANEL);
-    for row in from..from + count {
-        let mut sum = [0.0; PANEL];
-        for p in 0..panels {
-            // SAFETY: panel `p` and the row exist; the values are copied, so `z` and `y` may coincide.
-            unsafe {
-                let mut x = read(job.z, p, row);
-                for i in 0..PANEL {
-                    x[i] = gelu::<FUSED>(x[i]);
-                    sum[i] += x[i];
+    let width = job.width as f32;
+    let mut first = from;
+    while first < from + count {
+        let rows = (from + count - first).min(GROUP);
+        let mut mean = [0.0; GROUP];
+        for r in 0..rows {
+            let mut sum = [0.0; PANEL];
+            for p in 0..panels {
+                // SAFETY: panel `p` and the row exist; the values are copied, so `z` and `y` may coincide.
+                unsafe {
+                    let mut x = read(job.z, p, first + r);
+                    for i in 0..PANEL {
+                        x[i] = gelu::<FUSED>(x[i]);
+                        sum[i] += x[i];
+                    }
+                    write(job.y, p, first + r, x);
                 }
-                write(job.y, p, row, x);
             }
+            mean[r] = total(sum) / width;
         }
-        let Some(norm) = job.norm else { continue };
-        let mean = total(sum) / job.width as f32;
-        let mut squares = [0.0; PANEL];
-        for p in 0..panels {
-            // SAFETY: as above.
-            let x = unsafe { read(job.y, p, row) };
-            let mut deviation = [0.0; PANEL];
-            for i in 0..PANEL {
-                deviation[i] = x[i] - mean;
-            }
-            clear_padding(&mut deviation, job.width, p);
-            for i in 0..PANEL {
-                squares[i] = fma::<FUSED>(deviation[i], deviation[i], squares[i]);
-            }
-        }
-        let inverse = 1.0 / (total(squares) / job.width as f32 + NORM_EPSILON).sqrt();
-        for p in 0..panels {
-            // SAFETY: as above; the parameters have a value for each padded column.
-            unsafe {
-                let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
-                let shift: Lanes = norm.shift.add(p * PANEL).cast::<Lanes>().read();
-                let mut x = read(job.y, p, row);
-                for i in 0..PANEL {
-                    x[i] = fma::<FUSED>((x[i] - mean) * inverse, scale[i], shift[i]);
+        if let Some(norm) = job.norm {
+            let mut inverse = [0.0; GROUP];
+            for r in 0..rows {
+                let mut squares = [0.0; PANEL];
+                for p in 0..panels {
+                    // SAFETY: as above.
+                    let x = unsafe { read(job.y, p, first + r) };
+                    let mut deviation = [0.0; PANEL];
+                    for i in 0..PANEL {
+                        deviation[i] = x[i] - mean[r];
+                    }
+                    clear_padding(&mut deviation, job.width, p);
+                    for i in 0..PANEL {
+                        squares[i] = fma::<FUSED>(deviation[i], deviation[i], squares[i]);
+                    }
                 }
-                write(job.y, p, row, x);
+                inverse[r] = 1.0 / (total(squares) / width + NORM_EPSILON).sqrt();
+            }
+            for r in 0..rows {
+                for p in 0..panels {
+                    // SAFETY: as above; the parameters have a value for each padded column.
+                    unsafe {
+                        let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
+                        let shift: Lanes = norm.shift.add(p * PANEL).cast::<Lanes>().read();
+                        let mut x = read(job.y, p, first + r);
+                        for i in 0..PANEL {
+                            x[i] = fma::<FUSED>((x[i] - mean[r]) * inverse[r], scale[i], shift[i]);
+                        }
+                        write(job.y, p, first + r, x);
+                    }
+                }
+                // SAFETY: two values per row.
+                unsafe {
+                    *norm.stats.add(2 * (first + r)) = mean[r];
+                    *norm.stats.add(2 * (first + r) + 1) = inverse[r];
+                }
             }
         }
-        // SAFETY: two values per row.
-        unsafe {
-            *norm.stats.add(2 * row) = mean;
-            *norm.stats.add(2 * row + 1) = inverse;
-        }
+        first += rows;
     }
 }
 
@@ -134,12 +151,15 @@ pub(crate) struct Deactivate<'a> {
     pub(crate) z: Panels,
     pub(crate) width: usize,
     pub(crate) norm: Option<Norm>,
-    /// Two padded widths of floats that belong to this thread.
+    /// [`SCRATCH`] padded widths of floats that belong to this thread.
     pub(crate) scratch: *mut f32,
     /// Sums of the gradients of LayerNorm's scale and shift over each [`NORM_BLOCK`] rows of
     /// `gradient`: for each block a padded width of either. Null to leave them out.
     pub(crate) norm_sums: *mut f32,
 }
+
+/// Padded widths of scratch for [`deactivate`].
+pub(crate) const SCRATCH: usize = 2 * GROUP;
 
 /// Rows whose contributions to LayerNorm's gradients are added up before the blocks are.
 pub(crate) const NORM_BLOCK: usize = 32;
@@ -157,13 +177,13 @@ per_isa! {
 unsafe fn deactivate_body<const FUSED: bool>(job: &Deactivate<'_>, from: usize, count: usize) {
     let panels = job.width.div_ceil(PANEL);
     let padded = panels * PANEL;
-    for row in from..from + count {
-        let source = job.rows[row] as usize;
-        let Some(norm) = job.norm else {
+    let width = job.width as f32;
+    let Some(norm) = job.norm else {
+        for row in from..from + count {
             for p in 0..panels {
                 // SAFETY: panel `p` and both rows exist.
                 unsafe {
-                    let z = read(job.z, p, source);
+                    let z = read(job.z, p, job.rows[row] as usize);
                     let mut g = read(job.gradient, p, row);
                     for i in 0..PANEL {
                         g[i] *= gelu_with_slope::<FUSED>(z[i]).1;
@@ -171,61 +191,77 @@ unsafe fn deactivate_body<const FUSED: bool>(job: &Deactivate<'_>, from: usize, 
                     write(job.gradient, p, row, g);
                 }
             }
-            continue;
-        };
-        // SAFETY: two values per row.
-        let (mean, inverse) = unsafe { (*norm.stats.add(2 * source), *norm.stats.add(2 * source + 1)) };
-        let (slopes, normals) = (job.scratch, job.scratch.wrapping_add(padded));
-        let (mut sum, mut dot) = ([0.0; PANEL], [0.0; PANEL]);
-        for p in 0..panels {
-            // SAFETY: as above; scratch and parameters have a value for each padded column.
-            unsafe {
-                let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
-                let z = read(job.z, p, source);
-                let g = read(job.gradient, p, row);
-                let (mut slope, mut normal) = ([0.0; PANEL], [0.0; PANEL]);
-                for i in 0..PANEL {
-                    let (y, d) = gelu_with_slope::<FUSED>(z[i]);
-                    slope[i] = d;
-                    normal[i] = (y - mean) * inverse;
-                    let dn = g[i] * scale[i];
-                    sum[i] += dn;
-                    dot[i] = fma::<FUSED>(dn, normal[i], dot[i]);
-                }
-                slopes.add(p * PANEL).cast::<Lanes>().write(slope);
-                normals.add(p * PANEL).cast::<Lanes>().write(normal);
-            }
         }
-        let (sum, dot) = (total(sum) / job.width as f32, total(dot) / job.width as f32);
-        for p in 0..panels {
-            // SAFETY: as above; the block's sums have two padded widths.
-            unsafe {
-                let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
-                let slope = slopes.add(p * PANEL).cast::<Lanes>().read();
-                let normal = normals.add(p * PANEL).cast::<Lanes>().read();
-                let g = read(job.gradient, p, row);
-                let mut dz = [0.0; PANEL];
-                for i in 0..PANEL {
-                    let dn = fma::<FUSED>(g[i], scale[i], -sum);
-                    dz[i] = fma::<FUSED>(-normal[i], dot, dn) * inverse * slope[i];
-                }
-                clear_padding(&mut dz, job.width, p);
-                write(job.gradient, p, row, dz);
-                if !job.norm_sums.is_null() {
-                    let sums = job.norm_sums.add(row / NORM_BLOCK * 2 * padded + p * PANEL);
-                    let (scales, shifts) = (sums.cast::<Lanes>(), sums.add(padded).cast::<Lanes>());
-                    let first = row % NORM_BLOCK == 0;
-                    let mut ds = if first { [0.0; PANEL] } else { scales.read() };
-                    let mut db = if first { [0.0; PANEL] } else { shifts.read() };
+        return;
+    };
+    let mut first = from;
+    while first < from + count {
+        let rows = (from + count - first).min(GROUP);
+        let (mut sums, mut dots, mut inverses) = ([0.0; GROUP], [0.0; GROUP], [0.0; GROUP]);
+        for r in 0..rows {
+            let source = job.rows[first + r] as usize;
+            // SAFETY: two values per row.
+            let (mean, inverse) = unsafe { (*norm.stats.add(2 * source), *norm.stats.add(2 * source + 1)) };
+            let slopes = job.scratch.wrapping_add(2 * r * padded);
+            let normals = slopes.wrapping_add(padded);
+            let (mut sum, mut dot) = ([0.0; PANEL], [0.0; PANEL]);
+            for p in 0..panels {
+                // SAFETY: panel `p` and both rows exist; scratch and parameters have a value for each
+                // padded column.
+                unsafe {
+                    let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
+                    let z = read(job.z, p, source);
+                    let g = read(job.gradient, p, first + r);
+                    let (mut slope, mut normal) = ([0.0; PANEL], [0.0; PANEL]);
                     for i in 0..PANEL {
-                        ds[i] = fma::<FUSED>(g[i], normal[i], ds[i]);
-                        db[i] += g[i];
+                        let (y, d) = gelu_with_slope::<FUSED>(z[i]);
+                        slope[i] = d;
+                        normal[i] = (y - mean) * inverse;
+                        let dn = g[i] * scale[i];
+                        sum[i] += dn;
+                        dot[i] = fma::<FUSED>(dn, normal[i], dot[i]);
                     }
-                    scales.write(ds);
-                    shifts.write(db);
+                    slopes.add(p * PANEL).cast::<Lanes>().write(slope);
+                    normals.add(p * PANEL).cast::<Lanes>().write(normal);
+                }
+            }
+            (sums[r], dots[r], inverses[r]) = (total(sum) / width, total(dot) / width, inverse);
+        }
+        for r in 0..rows {
+            let row = first + r;
+            let slopes = job.scratch.wrapping_add(2 * r * padded);
+            let normals = slopes.wrapping_add(padded);
+            for p in 0..panels {
+                // SAFETY: as above; the block's sums have two padded widths.
+                unsafe {
+                    let scale: Lanes = norm.scale.add(p * PANEL).cast::<Lanes>().read();
+                    let slope = slopes.add(p * PANEL).cast::<Lanes>().read();
+                    let normal = normals.add(p * PANEL).cast::<Lanes>().read();
+                    let g = read(job.gradient, p, row);
+                    let mut dz = [0.0; PANEL];
+                    for i in 0..PANEL {
+                        let dn = fma::<FUSED>(g[i], scale[i], -sums[r]);
+                        dz[i] = fma::<FUSED>(-normal[i], dots[r], dn) * inverses[r] * slope[i];
+                    }
+                    clear_padding(&mut dz, job.width, p);
+                    write(job.gradient, p, row, dz);
+                    if !job.norm_sums.is_null() {
+                        let at = job.norm_sums.add(row / NORM_BLOCK * 2 * padded + p * PANEL);
+                        let (scales, shifts) = (at.cast::<Lanes>(), at.add(padded).cast::<Lanes>());
+                        let fresh = row % NORM_BLOCK == 0;
+                        let mut ds = if fresh { [0.0; PANEL] } else { scales.read() };
+                        let mut db = if fresh { [0.0; PANEL] } else { shifts.read() };
+                        for i in 0..PANEL {
+                            ds[i] = fma::<FUSED>(g[i], normal[i], ds[i]);
+                            db[i] += g[i];
+                        }
+                        scales.write(ds);
+                        shifts.write(db);
+                    }
                 }
             }
         }
+        first += rows;
     }
 }
 

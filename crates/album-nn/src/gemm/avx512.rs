@@ -5,6 +5,10 @@ use std::arch::x86_64::*;
 
 use super::{PANEL, Start};
 
+/// How far ahead of its use the right factor is fetched, in floats: weights come from the third-level
+/// cache on first use, and the processor's own prefetching stops at every page.
+const AHEAD: usize = 64 * PANEL;
+
 /// See [`super::Kernels::rows`].
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn rows<const MR: usize>(
@@ -17,11 +21,17 @@ pub(super) unsafe fn rows<const MR: usize>(
 ) {
     // SAFETY: the caller guarantees the extents of `a`, `b` and `c` and their 64-byte alignment.
     unsafe {
+        for m in 0..MR {
+            _mm_prefetch::<_MM_HINT_T0>(c.add(m * PANEL).cast());
+            _mm_prefetch::<_MM_HINT_T0>(c.add(m * PANEL + 16).cast());
+        }
         let mut acc = load::<MR>(c, start);
         let mut left = k;
         while left > 0 {
             let run = left.min(PANEL);
             for kk in 0..run {
+                _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD).cast());
+                _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD + 16).cast());
                 let b0 = _mm512_load_ps(b);
                 let b1 = _mm512_load_ps(b.add(16));
                 for m in 0..MR {

@@ -138,6 +138,7 @@ pub(crate) unsafe fn row_block(
     for (offset, count) in pieces(to - from, kernels.rows.len()) {
         let row = from + offset;
         for panel in 0..panels {
+            prefetch_rows(a, panel, k, row + count, to);
             // SAFETY: rows `row..row + count` and panel `panel` exist by the caller's promise.
             unsafe {
                 let start = bias.map_or(Start::Zero, |bias| Start::Row(bias.add(panel * PANEL)));
@@ -146,6 +147,26 @@ pub(crate) unsafe fn row_block(
         }
         done(row, count);
     }
+}
+
+/// Fetches what the next rows need of one panel of the left factor, while the current rows keep the
+/// arithmetic units busy. Only a hint.
+#[inline(always)]
+fn prefetch_rows(a: Panels, panel: usize, k: usize, from: usize, to: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if panel * PANEL < k {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        for row in from..to.min(from + AVX512.rows.len()) {
+            let row = a.ptr.wrapping_add(panel * a.stride + row * PANEL);
+            // SAFETY: prefetching is allowed at any address.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T1>(row.cast());
+                _mm_prefetch::<_MM_HINT_T1>(row.wrapping_add(16).cast());
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (a, panel, k, from, to);
 }
 
 /// One panel of a weight gradient: `c[i][..] (+)= sum_r a[rows[r]][i] * b[r][..]` for `i` in `0..columns`,
