@@ -1,2 +1,88 @@
-//! Tasks.
-fn main() {}
+//! Development tasks. `cargo xtask test` does all of its own set-up on a machine that has cargo, a C++ compiler and
+//! python3, and then runs everything that must pass.
+
+mod python;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const USAGE: &str = "usage: cargo xtask <task>
+
+  test          set up, then formatting, clippy, all tests (HiGHS included), doc tests, documentation
+  bench-solve   album's exact solvers against SciPy's linprog, and how they scale
+  setup         only the set-up: a private Python environment under target/";
+
+fn main() -> ExitCode {
+    let task = std::env::args().nth(1).unwrap_or_default();
+    let result = match task.as_str() {
+        "test" => test(),
+        "bench-solve" => bench_solve(),
+        "setup" => python::environment(&root()).map(|_| ()),
+        _ => Err(USAGE.into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Features that are off by default, because they need more than cargo.
+const FEATURES: [&str; 2] = ["--features", "album/highs,album-tabular/highs"];
+
+fn test() -> Result<(), String> {
+    let start = Instant::now();
+    run("formatting", cargo(&["fmt", "--all", "--check"]))?;
+    let python = python::environment(&root())?;
+    let with = |args: &[&str]| {
+        let mut command = cargo(args);
+        command.args(FEATURES);
+        python.apply(&mut command);
+        command
+    };
+    let mut clippy = with(&["clippy", "--workspace", "--all-targets"]);
+    clippy.args(["--", "-D", "warnings"]);
+    run("clippy", clippy)?;
+    run("tests", with(&["test", "--workspace", "--all-targets"]))?;
+    run("doc tests", with(&["test", "--workspace", "--doc"]))?;
+    let mut doc = with(&["doc", "--workspace", "--no-deps"]);
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    run("documentation", doc)?;
+    eprintln!("all passed in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn bench_solve() -> Result<(), String> {
+    let python = python::environment(&root())?;
+    let mut command = cargo(&["run", "--release", "--package", "album", "--features", "highs"]);
+    command.args(["--", "bench", "solve"]).args(std::env::args().skip(2));
+    python.apply(&mut command);
+    command.env("ALBUM_PYTHON", &python.interpreter);
+    run("bench solve", command)
+}
+
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(args).current_dir(root());
+    command
+}
+
+fn run(what: &str, mut command: Command) -> Result<(), String> {
+    eprintln!("== {what}");
+    let start = Instant::now();
+    let status =
+        command.status().map_err(|e| format!("{what}: cannot start {:?}: {e}", command.get_program()))?;
+    if !status.success() {
+        return Err(format!("{what} failed ({status}): {command:?}"));
+    }
+    eprintln!("== {what}: passed in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// The workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}

@@ -234,6 +234,24 @@ pub enum DataError {
         expected: &'static str,
     },
 
+    /// The array has another shape than its use and the other arrays demand.
+    #[error("{place}: found shape {found:?}, expected {expected}")]
+    WrongShape {
+        /// The array.
+        place: Place,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape that fits.
+        expected: String,
+    },
+
+    /// There is not one transition to learn from.
+    #[error("{place}: found no transition, expected an episode of at least two rows")]
+    NoTransitions {
+        /// The file.
+        place: Place,
+    },
+
     /// The number of elements handed in is not that of the shape.
     #[error("{place}: {found} elements were given for shape {shape:?}")]
     ShapeMismatch {

@@ -142,7 +142,10 @@ mod tests {
         data.push(0, 0, 0.0, 1, false);
         data.push(0, 0, f64::NAN, 1, false);
         let message = data.check("d.npz").unwrap_err().to_string();
-        assert!(message.contains("d.npz") && message.contains("row 1") && message.contains("NaN"), "{message}");
+        assert!(
+            message.contains("d.npz") && message.contains("row 1") && message.contains("NaN"),
+            "{message}"
+        );
         data.rewards.pop();
         assert!(data.check("d").unwrap_err().to_string().contains("`rewards` has 1 rows"));
     }

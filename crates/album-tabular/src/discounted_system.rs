@@ -353,7 +353,11 @@ mod tests {
         let tx = t.multiply_transposed(&x);
         let scale = x.iter().fold(1.0f64, |m, x| m.max(x.abs()));
         let residual: Vec<f64> = (0..n).map(|i| x[i] - tx[i]).collect();
-        assert!(max_difference(&residual, &b) <= 1e-13 * scale, "transposed {}", max_difference(&residual, &b));
+        assert!(
+            max_difference(&residual, &b) <= 1e-13 * scale,
+            "transposed {}",
+            max_difference(&residual, &b)
+        );
     }
 
     #[test]

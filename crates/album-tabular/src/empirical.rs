@@ -33,7 +33,10 @@ impl EmpiricalMdp {
     pub fn new(data: &TabularDataset, gamma: f64) -> Result<Self, TabularError> {
         data.check("dataset")?;
         if data.len() > u32::MAX as usize {
-            return Err(TabularError::TooLarge(format!("{} rows; at most 2^32 - 1 can be indexed", data.len())));
+            return Err(TabularError::TooLarge(format!(
+                "{} rows; at most 2^32 - 1 can be indexed",
+                data.len()
+            )));
         }
         let (state_labels, decision_states, row_state, row_next) = number_states(data);
         let rows_of = Buckets::new(&row_state, decision_states);
@@ -136,7 +139,8 @@ fn number_states(data: &TabularDataset) -> (Vec<i64>, usize, Vec<u32>, Vec<u32>)
     let mut labels = distinct(&data.states);
     let decision_states = labels.len();
     let reached = distinct(&data.next_states);
-    labels.extend(reached.into_iter().filter(|label| labels.binary_search(label).is_err()).collect::<Vec<_>>());
+    labels
+        .extend(reached.into_iter().filter(|label| labels.binary_search(label).is_err()).collect::<Vec<_>>());
     let (start, only_reached) = labels.split_at(decision_states);
     let number = |label: &i64| match start.binary_search(label) {
         Ok(place) => place as u32,

@@ -183,7 +183,8 @@ impl Lblp {
     /// where `pair` is `<state>_<action>`, numbered by `labels` (a minus sign is written `m`).
     pub fn write_mps(&self, out: &mut dyn std::io::Write, labels: &EmpiricalMdp) -> std::io::Result<()> {
         let number = |x: i64| x.to_string().replace('-', "m");
-        let pair = |p: usize| format!("{}_{}", number(labels.pair_state_label(p)), number(labels.pair_actions[p]));
+        let pair =
+            |p: usize| format!("{}_{}", number(labels.pair_state_label(p)), number(labels.pair_actions[p]));
         let column = |j: usize| match j.checked_sub(self.pairs) {
             None => format!("Q_{}", pair(j)),
             Some(s) => format!("V_{}", number(labels.state_labels[s])),

@@ -31,7 +31,11 @@ impl Mdp {
     /// assert_eq!(q, vec![1.0, 0.6]);
     /// # Ok::<(), album_tabular::TabularError>(())
     /// ```
-    pub fn new(gamma: f64, states: usize, pairs: &[Vec<(f64, Vec<(usize, f64)>)>]) -> Result<Self, TabularError> {
+    pub fn new(
+        gamma: f64,
+        states: usize,
+        pairs: &[Vec<(f64, Vec<(usize, f64)>)>],
+    ) -> Result<Self, TabularError> {
         let mut first_pair = vec![0];
         let mut reward = Vec::new();
         let mut kernel = Csr::new(states);
@@ -63,7 +67,10 @@ impl Mdp {
             first_pair.push(reward.len());
         }
         if pairs.len() > states {
-            return Err(TabularError::Mdp(format!("{} states with actions, but {states} in all", pairs.len())));
+            return Err(TabularError::Mdp(format!(
+                "{} states with actions, but {states} in all",
+                pairs.len()
+            )));
         }
         Self::from_parts(gamma, states, first_pair, reward, kernel)
     }
@@ -188,7 +195,10 @@ mod tests {
         assert!(message(Mdp::new(1.0, 1, &[vec![(0.0, vec![(0, 1.0)])]])).contains("gamma is 1"));
         assert!(message(Mdp::new(0.9, 1, &[vec![(0.0, vec![(0, 0.5)])]])).contains("add up to 0.5"));
         assert!(message(Mdp::new(0.9, 1, &[vec![(0.0, vec![(3, 1.0)])]])).contains("successor 3"));
-        assert!(message(Mdp::new(0.9, 2, &[vec![], vec![(0.0, vec![(0, 1.0)])]])).contains("state 0 has no action"));
+        assert!(
+            message(Mdp::new(0.9, 2, &[vec![], vec![(0.0, vec![(0, 1.0)])]]))
+                .contains("state 0 has no action")
+        );
         assert!(message(Mdp::new(0.9, 1, &[vec![(f64::NAN, vec![(0, 1.0)])]])).contains("NaN"));
     }
 

@@ -15,7 +15,10 @@ pub fn random_mdp(seed: u64, states: usize, actions: usize, fan: usize, gamma: f
                     let mut next: Vec<(usize, f64)> = (0..rng.random_range(1..=fan))
                         .map(|_| {
                             let end = rng.random_bool(0.1 / fan as f64);
-                            (if end { states } else { rng.random_range(0..states) }, rng.random_range(0.05..1.0))
+                            (
+                                if end { states } else { rng.random_range(0..states) },
+                                rng.random_range(0.05..1.0),
+                            )
                         })
                         .collect();
                     next.sort_unstable_by_key(|x| x.0);

@@ -142,11 +142,8 @@ impl<'a> Relaxation<'a> {
                 }
                 program.push_row(f64::NEG_INFINITY, -constant, merged);
             };
-            let mut one_step: Vec<_> = self
-                .mdp
-                .onward(pair)
-                .map(|(s, p)| (v(s), self.mdp.gamma() * p))
-                .collect();
+            let mut one_step: Vec<_> =
+                self.mdp.onward(pair).map(|(s, p)| (v(s), self.mdp.gamma() * p)).collect();
             one_step.push((pair, -1.0));
             hinge_row(0, self.mdp.reward()[pair], &mut one_step);
             hinge_row(1, 0.0, &mut vec![(pair, 1.0), (own, -1.0)]);
@@ -174,8 +171,12 @@ mod tests {
     fn with<R>(seed: u64, run: impl FnOnce(&Relaxation<'_>, Vec<f64>, Vec<f64>) -> R) -> R {
         let mdp = random_mdp(seed, 8, 3, 3, 0.9);
         let rollout = Rollout::expected(&mdp, &random_policy(seed, &mdp), 3).unwrap();
-        let relaxation =
-            Relaxation::of_program(&mdp, &rollout, Weights::uniform(&mdp, 0.03, 0.02), Coefficients::default());
+        let relaxation = Relaxation::of_program(
+            &mdp,
+            &rollout,
+            Weights::uniform(&mdp, 0.03, 0.02),
+            Coefficients::default(),
+        );
         let q = (0..mdp.pairs()).map(|p| (p as f64 * 1.3 + seed as f64).sin()).collect();
         let v = (0..8).map(|s| (s as f64 * 0.9 + seed as f64).cos()).collect();
         run(&relaxation, q, v)
@@ -232,7 +233,8 @@ mod tests {
     fn the_program_form_has_the_value_of_the_loss_at_its_optimum() {
         for seed in 0..10 {
             with(seed, |l, _, _| {
-                let crate::lp::Outcome::Optimal(x) = l.as_program(None).solve_by_interior_point().unwrap() else {
+                let crate::lp::Outcome::Optimal(x) = l.as_program(None).solve_by_interior_point().unwrap()
+                else {
                     panic!("a bounded relaxation has an optimum")
                 };
                 let n = l.mdp.pairs();

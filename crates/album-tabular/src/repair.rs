@@ -31,9 +31,8 @@ impl<'a> Repair<'a> {
 
     /// One update of all values.
     pub fn step(&self, v: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let q: Vec<f64> = (0..self.mdp.pairs())
-            .map(|pair| self.mdp.y_1(pair, v).max(self.k_step.y_k(pair, v)))
-            .collect();
+        let q: Vec<f64> =
+            (0..self.mdp.pairs()).map(|pair| self.mdp.y_1(pair, v).max(self.k_step.y_k(pair, v))).collect();
         let v = self.mdp.max_over_actions(&q);
         (q, v)
     }

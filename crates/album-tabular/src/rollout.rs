@@ -24,9 +24,8 @@ impl Rollout {
         check_k(k)?;
         let n = mdp.decision_states();
         let t = policy::discounted_kernel(mdp, policy);
-        let r_beta: Vec<f64> = (0..n)
-            .map(|s| mdp.pairs_of(s).map(|pair| policy[pair] * mdp.reward()[pair]).sum())
-            .collect();
+        let r_beta: Vec<f64> =
+            (0..n).map(|s| mdp.pairs_of(s).map(|pair| policy[pair] * mdp.reward()[pair]).sum()).collect();
         let mut row = RowBuilder::new(n);
         let mut offset = vec![0.0; n];
         let mut power: Option<Csr> = None; // T^j; None stands for the identity
@@ -92,7 +91,11 @@ impl Rollout {
                 offset[pair] += factor * mdp.reward()[data.row_pair[row] as usize];
                 factor *= mdp.gamma();
                 last = data.row_next[row] as usize;
-                place = if data.row_end[row] { place_of_state.get(last).copied().flatten() } else { Some(row + 1) };
+                place = if data.row_end[row] {
+                    place_of_state.get(last).copied().flatten()
+                } else {
+                    Some(row + 1)
+                };
             }
             if last < n {
                 weight.push(last, factor);
@@ -142,7 +145,9 @@ mod tests {
                 let value = if k == 1 {
                     v[s]
                 } else {
-                    mdp.pairs_of(s).map(|next| policy[next] * y_by_recursion(mdp, policy, next, k - 1, v)).sum()
+                    mdp.pairs_of(s)
+                        .map(|next| policy[next] * y_by_recursion(mdp, policy, next, k - 1, v))
+                        .sum()
                 };
                 p * value
             })

@@ -44,7 +44,9 @@ impl LinearProgram {
                 .map_err(|e| failed(e.to_string()))?;
         solver.solve();
         match solver.solution.status {
-            SolverStatus::Solved | SolverStatus::AlmostSolved => Ok(Outcome::Optimal(solver.solution.x.clone())),
+            SolverStatus::Solved | SolverStatus::AlmostSolved => {
+                Ok(Outcome::Optimal(solver.solution.x.clone()))
+            }
             SolverStatus::PrimalInfeasible => Ok(Outcome::Infeasible),
             SolverStatus::DualInfeasible => Ok(Outcome::Unbounded),
             status => Err(failed(format!("stopped with status {status:?}"))),
@@ -70,7 +72,12 @@ impl Rows {
         self.b.push(sign * bound);
     }
 
-    fn push_bounds<I: IntoIterator<Item = (usize, f64)>>(&mut self, entries: impl Fn() -> I, lower: f64, upper: f64) {
+    fn push_bounds<I: IntoIterator<Item = (usize, f64)>>(
+        &mut self,
+        entries: impl Fn() -> I,
+        lower: f64,
+        upper: f64,
+    ) {
         if upper.is_finite() {
             self.push(entries(), 1.0, upper);
         }
@@ -91,7 +98,9 @@ mod tests {
         program.lower = vec![0.0, 0.0];
         program.upper[1] = 3.0;
         program.push_row(f64::NEG_INFINITY, 4.0, [(0, 1.0), (1, 1.0)]);
-        let Outcome::Optimal(x) = program.solve_by_interior_point().unwrap() else { panic!("has an optimum") };
+        let Outcome::Optimal(x) = program.solve_by_interior_point().unwrap() else {
+            panic!("has an optimum")
+        };
         assert!((x[0] - 1.0).abs() < 1e-9 && (x[1] - 3.0).abs() < 1e-9, "{x:?}");
 
         let mut unbounded = program.clone();

@@ -71,7 +71,9 @@ mod tests {
         let lblp = Lblp::new(&mdp, &Weights::uniform(&mdp, 1.0, 1.0), &rollout).unwrap();
         let s = solve(&mdp, &lblp, Solver::Bellman).unwrap();
         let c = &s.certificate;
-        for (what, found) in [("primal", c.primal), ("dual", c.dual), ("slackness", c.slackness), ("gap", c.gap)] {
+        for (what, found) in
+            [("primal", c.primal), ("dual", c.dual), ("slackness", c.slackness), ("gap", c.gap)]
+        {
             assert!((0.0..1e-12).contains(&found), "{what} {found}");
         }
 

@@ -19,7 +19,8 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         let (mut slope_error, mut agree, mut violated) = (0.0f64, 0, 0);
         for i in 0..sets {
             let case = Case::draw(i as u64, gradient)?;
-            let predicted = boundedness(&case.coefficients, case.gamma(), case.k, gradient == Gradient::Detached);
+            let predicted =
+                boundedness(&case.coefficients, case.gamma(), case.k, gradient == Gradient::Detached);
             violated += usize::from(!predicted.holds());
             slope_error = slope_error.max((case.slope_far_below() - predicted.slope()).abs());
             agree += usize::from(case.drifts() != predicted.holds());
@@ -67,7 +68,8 @@ impl Case {
 
         let (omega_q, omega_v) = (rng.random_range(0.05..0.5), rng.random_range(0.05..0.5));
         let right = omega_q + omega_v;
-        let left = if seed % 2 == 1 { rng.random_range(0.0..0.9) } else { rng.random_range(1.1..3.0) } * right;
+        let left =
+            if seed % 2 == 1 { rng.random_range(0.0..0.9) } else { rng.random_range(1.1..3.0) } * right;
         let by_rollout = rng.random_range(0.0..1.0) * left;
         let unit = if gradient == Gradient::Detached { 2.0 } else { 2.0 * (1.0 - gamma.powf(k as f64)) };
         let lambda_k = by_rollout / unit;

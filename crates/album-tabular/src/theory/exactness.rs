@@ -3,8 +3,8 @@
 use super::{Check, Effort, Lines};
 use crate::random::{random_dataset, random_mdp, random_policy};
 use crate::{
-    Behaviour, EmpiricalMdp, Lblp, Mdp, MudWorld, Rollout, Solution, Solver, TabularError, Weights, max_difference,
-    solve, value_iteration,
+    Behaviour, EmpiricalMdp, Lblp, Mdp, MudWorld, Rollout, Solution, Solver, TabularError, Weights,
+    max_difference, solve, value_iteration,
 };
 use album_data::rng;
 use rand::RngExt;
@@ -38,7 +38,8 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         let mut worst = Worst::default();
         for seed in 0..effort.seeds as u64 {
             for behaviour in [Behaviour::DownRight, Behaviour::EpsGreedy] {
-                let data = EmpiricalMdp::new(&MudWorld::new(effort.size, seed).dataset(behaviour, 0.95)?, 0.95)?;
+                let data =
+                    EmpiricalMdp::new(&MudWorld::new(effort.size, seed).dataset(behaviour, 0.95)?, 0.95)?;
                 let lblp = Lblp::of_data(&data, 0.1, 0.05, 10)?;
                 worst.see(&data.mdp, &solve(&data.mdp, &lblp, solver)?);
                 done += 1;

@@ -53,16 +53,36 @@ impl Effort<'_> {
     }
 }
 
+/// A group of checks, and the numbers behind it that are worth a figure.
+pub struct Verified {
+    /// One per line.
+    pub checks: Vec<Check>,
+    /// What can be drawn.
+    pub evidence: Evidence,
+}
+
+/// Numbers behind a group of checks.
+pub enum Evidence {
+    /// Nothing to draw.
+    None,
+    /// The three values at every pair, seed by seed.
+    Sandwich(Vec<sandwich::Sandwich>),
+    /// Error curves and speed-up factors of seed 0.
+    Speedup(speedup::Curves, speedup::Factors),
+}
+
 /// Runs one group of checks. `name` must be one of [`NAMES`].
-pub fn verify(name: &str, effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
+pub fn verify(name: &str, effort: &Effort<'_>) -> Result<Verified, TabularError> {
+    let plain =
+        |checks: Result<Vec<Check>, TabularError>| Ok(Verified { checks: checks?, evidence: Evidence::None });
     match name {
-        "exactness" => exactness::check(effort),
-        "redundancy" => redundancy::check(effort),
+        "exactness" => plain(exactness::check(effort)),
+        "redundancy" => plain(redundancy::check(effort)),
         "sandwich" => sandwich::check(effort),
-        "penalty" => penalty::check(effort),
+        "penalty" => plain(penalty::check(effort)),
         "speedup" => speedup::check(effort),
-        "boundedness" => boundedness::check(effort),
-        "stationarity" => stationarity::check(effort),
+        "boundedness" => plain(boundedness::check(effort)),
+        "stationarity" => plain(stationarity::check(effort)),
         _ => Err(TabularError::Mdp(format!("no check `{name}`; there are {}", NAMES.join(", ")))),
     }
 }
@@ -105,7 +125,7 @@ mod tests {
     /// The full effort is the command `album verify`; the tests run every group on smaller worlds.
     fn run(name: &str) {
         let effort = Effort { seeds: 2, size: 40, instances: 24, progress: &|_, _| {} };
-        let checks = verify(name, &effort).unwrap();
+        let checks = verify(name, &effort).unwrap().checks;
         assert!(checks.len() >= 3, "{name} has {} lines", checks.len());
         for check in &checks {
             assert_eq!(check.name, name);

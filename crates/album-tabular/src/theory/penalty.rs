@@ -5,7 +5,8 @@ use super::{Check, Effort, Lines};
 use crate::lp::Outcome;
 use crate::random::{random_mdp, random_policy};
 use crate::{
-    Coefficients, Lblp, Mdp, Relaxation, Rollout, Solution, Solver, TabularError, Weights, max_difference, solve,
+    Coefficients, Lblp, Mdp, Relaxation, Rollout, Solution, Solver, TabularError, Weights, max_difference,
+    solve,
 };
 use album_data::rng;
 use rand::RngExt;

@@ -33,7 +33,9 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     }
     for (worst, k) in worst.iter().zip(HORIZONS) {
         lines.at_most(
-            format!("optimum with K = {k} rows of a random policy, {instances} random MDPs: distance to (Q*, V*)"),
+            format!(
+                "optimum with K = {k} rows of a random policy, {instances} random MDPs: distance to (Q*, V*)"
+            ),
             *worst,
             1e-8,
         );
@@ -46,11 +48,17 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     for (i, k) in HORIZONS.into_iter().enumerate() {
         for policy in [data.behaviour.clone(), random_policy(k as u64, &data.mdp)] {
             let rollout = Rollout::expected(&data.mdp, &policy, k)?;
-            excess = excess.max(largest_residual(&data.mdp, &rollout, &q, &v)[2..].iter().copied().fold(excess, f64::max));
+            excess = excess.max(
+                largest_residual(&data.mdp, &rollout, &q, &v)[2..].iter().copied().fold(excess, f64::max),
+            );
         }
         effort.tell("rollout rows on MudWorld", HORIZONS.len() + i + 1, 2 * HORIZONS.len());
     }
-    lines.at_most("largest g_KQ, g_KV at (Q*, V*) on MudWorld, K in {2, 5, 10, 20}, two policies", excess, 1e-9);
+    lines.at_most(
+        "largest g_KQ, g_KV at (Q*, V*) on MudWorld, K in {2, 5, 10, 20}, two policies",
+        excess,
+        1e-9,
+    );
 
     // The reverse is false: the fixed point of V = max_a y_K satisfies all rollout rows and breaks one-step rows.
     let k = 10;

@@ -1,8 +1,9 @@
 //! The sandwich: what the data earned <= the best it supports <= the optimum of the world.
 
-use super::{Check, Effort, Lines};
+use super::{Effort, Evidence, Lines, Verified};
 use crate::{
-    EmpiricalMdp, Lblp, MudWorld, Solver, TabularError, best_dataset_return, policy_value, solve, value_iteration,
+    EmpiricalMdp, Lblp, MudWorld, Solver, TabularError, best_dataset_return, policy_value, solve,
+    value_iteration,
 };
 
 /// How much `lower <= upper` may be violated by rounding.
@@ -98,15 +99,18 @@ pub fn world_values(world: &MudWorld, data: &EmpiricalMdp, gamma: f64) -> Result
     let mdp = world.mdp(gamma)?;
     let (q, _) = value_iteration(&mdp, 1e-12);
     Ok((0..data.mdp.pairs())
-        .map(|pair| q[mdp.pairs_of(data.pair_state_label(pair) as usize).start + data.pair_actions[pair] as usize])
+        .map(|pair| {
+            q[mdp.pairs_of(data.pair_state_label(pair) as usize).start + data.pair_actions[pair] as usize]
+        })
         .collect())
 }
 
-pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
+pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
     let gamma = 0.95;
     let mut lines = Lines::new("sandwich");
     let (mut q, mut v, mut beta, mut covered) =
         (Violations::default(), Violations::default(), Violations::default(), Violations::default());
+    let mut worlds = Vec::new();
     for seed in 0..effort.seeds as u64 {
         let (sandwich, data) = Sandwich::of_mudworld(effort.size, seed, gamma)?;
         let found = sandwich.violations();
@@ -135,6 +139,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         covered.compared += found.compared;
         covered.largest = covered.largest.max(found.largest);
         effort.tell("MudWorld seeds", seed as usize + 1, effort.seeds);
+        worlds.push(sandwich);
     }
     let seeds = effort.seeds;
     let mut line = |statement: String, found: Violations| {
@@ -150,7 +155,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         q.largest.max(v.largest).max(beta.largest).max(covered.largest),
         TOLERANCE,
     );
-    Ok(lines.checks)
+    Ok(Verified { checks: lines.checks, evidence: Evidence::Sandwich(worlds) })
 }
 
 /// The corollary with the true behaviour policy of the down-right data. Its hypothesis, that the data holds every

@@ -1,10 +1,10 @@
 //! The speed-up by recorded rollouts: the propagation identity, the two rates, and the same effect in descent on the
 //! relaxed program.
 
-use super::{Check, Effort, Lines};
+use super::{Effort, Evidence, Lines, Verified};
 use crate::{
-    Behaviour, Coefficients, EmpiricalMdp, Gradient, MudWorld, Relaxation, Repair, Rollout, TabularError, Weights,
-    max_difference, value_iteration,
+    Behaviour, Coefficients, EmpiricalMdp, Gradient, MudWorld, Relaxation, Repair, Rollout, TabularError,
+    Weights, max_difference, value_iteration,
 };
 
 /// The rollout lengths of the figures.
@@ -36,7 +36,8 @@ impl Instance {
     /// Collects the data and solves it.
     pub fn new(size: usize, seed: u64) -> Result<Self, TabularError> {
         let gamma = 0.95;
-        let data = EmpiricalMdp::new(&MudWorld::new(size, seed).dataset(Behaviour::EpsGreedy, gamma)?, gamma)?;
+        let data =
+            EmpiricalMdp::new(&MudWorld::new(size, seed).dataset(Behaviour::EpsGreedy, gamma)?, gamma)?;
         let (q, v) = value_iteration(&data.mdp, 1e-13);
         Ok(Instance { data, q, v })
     }
@@ -54,7 +55,9 @@ impl Instance {
     fn late_exponent(&self, k: usize) -> Result<(f64, f64), TabularError> {
         let mdp = &self.data.mdp;
         let delta = Repair::new(&self.data, k)?.delta_k(&self.q, &self.v);
-        let best = |s: usize| mdp.pairs_of(s).fold(mdp.pairs_of(s).start, |b, p| if self.q[p] > self.q[b] { p } else { b });
+        let best = |s: usize| {
+            mdp.pairs_of(s).fold(mdp.pairs_of(s).start, |b, p| if self.q[p] > self.q[b] { p } else { b })
+        };
         let (mut all_floor, mut any_floor) = (false, false);
         let mut seen = vec![usize::MAX; mdp.decision_states()];
         for start in 0..seen.len() {
@@ -131,7 +134,7 @@ pub fn factors(instance: &Instance, effort: &Effort<'_>) -> Result<Factors, Tabu
     Ok(Factors { repair, descent })
 }
 
-pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
+pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
     let mut lines = Lines::new("speedup");
     let mut identity = 0.0f64;
     let mut slower = 0.0f64;
@@ -164,7 +167,11 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         effort.tell("propagation identity", seed as usize + 1, effort.seeds);
     }
     let seeds = format!("K in {{2, 5, 10, 20}}, {} seeds, 300 updates", effort.seeds);
-    lines.at_most(format!("propagation identity at every pair, {seeds}: largest difference"), identity, 1e-10);
+    lines.at_most(
+        format!("propagation identity at every pair, {seeds}: largest difference"),
+        identity,
+        1e-10,
+    );
     lines.at_most(format!("delta_K >= 0, {seeds}: largest violation"), -smallest_delta, 1e-10);
     lines.at_most(format!("error <= gamma * error before, {seeds}: largest excess"), contraction, 1e-10);
     lines.at_most(format!("never slower than K = 1, {seeds}: largest excess"), slower, 1e-10);
@@ -174,17 +181,30 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     for (k, curve) in &curves.k_step {
         let rate = |n: usize| (curve[n + 1] / curve[n]).ln() / curves.gamma.ln();
         let early = (0..4).map(rate).fold(0.0, f64::max) / *k as f64;
-        lines.at_least(format!("K = {k}: steepest of the first 4 updates, as a share of gamma^K"), early, 0.8);
+        lines.at_least(
+            format!("K = {k}: steepest of the first 4 updates, as a share of gamma^K"),
+            early,
+            0.8,
+        );
         let late = rate(curve.len() - 3);
         let (slowest, fastest) = instance.late_exponent(*k)?;
-        let bound = if slowest == fastest { format!("= {slowest} +- 1 %") } else { format!("{slowest} to {fastest}") };
+        let bound = if slowest == fastest {
+            format!("= {slowest} +- 1 %")
+        } else {
+            format!("{slowest} to {fastest}")
+        };
         let passed = late >= 0.99 * slowest && late <= 1.01 * fastest;
-        lines.push(format!("K = {k}: last updates (error 1e-8), exponent of gamma, as delta_K predicts"), late, bound, passed);
+        lines.push(
+            format!("K = {k}: last updates (error 1e-8), exponent of gamma, as delta_K predicts"),
+            late,
+            bound,
+            passed,
+        );
     }
     let factors = factors(&instance, effort)?;
-    for (what, factors) in [("repair iteration", factors.repair), ("relaxed descent", factors.descent)] {
+    for (what, factors) in [("repair iteration", &factors.repair), ("relaxed descent", &factors.descent)] {
         let smallest = factors.iter().map(|f| f.1).fold(f64::INFINITY, |m, f| if f >= m { m } else { f });
         lines.at_least(format!("{what}: smallest speed-up factor over all K"), smallest, 1.0);
     }
-    Ok(lines.checks)
+    Ok(Verified { checks: lines.checks, evidence: Evidence::Speedup(curves, factors) })
 }

@@ -59,7 +59,9 @@ fn optimal_continuations(seed: u64) -> Result<Instance, TabularError> {
     let gamma = 0.9;
     let mdp = random_mdp(4000 + seed, 10, 3, 1, gamma);
     let (q, _) = value_iteration(&mdp, 1e-13);
-    let best = |s: usize| mdp.pairs_of(s).fold(mdp.pairs_of(s).start, |best, p| if q[p] > q[best] { p } else { best });
+    let best = |s: usize| {
+        mdp.pairs_of(s).fold(mdp.pairs_of(s).start, |best, p| if q[p] > q[best] { p } else { best })
+    };
     let mut data = TabularDataset::default();
     // Optimal continuations first, so that the recorded path of an optimal pair is one of them.
     for first_is_best in [true, false] {
@@ -158,8 +160,11 @@ fn rollout_regime(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> R
         let (d, d_s) = (instance.data.pair_frequency(), instance.data.state_frequency());
         let needed = (0..mdp.decision_states())
             .map(|s| {
-                let best: f64 =
-                    mdp.pairs_of(s).filter(|&p| (instance.q[p] - instance.v[s]).abs() < 1e-9).map(|p| d[p]).sum();
+                let best: f64 = mdp
+                    .pairs_of(s)
+                    .filter(|&p| (instance.q[p] - instance.v[s]).abs() < 1e-9)
+                    .map(|p| d[p])
+                    .sum();
                 base.omega_v * d_s[s] / best
             })
             .fold(base.omega_q, f64::max);
@@ -219,7 +224,11 @@ fn single_action(lines: &mut Lines, instances: usize) -> Result<(), TabularError
         paper += usize::from(question.rollout_selections(&Coefficients::default()).is_some());
     }
     lines.exactly("single action, lambda_K = max(omega_Q, omega_V): stationary instances", above, instances);
-    lines.exactly("single action, lambda_K 1 % below, lambda_B = lambda_E = 0: not stationary", below, instances);
+    lines.exactly(
+        "single action, lambda_K 1 % below, lambda_B = lambda_E = 0: not stationary",
+        below,
+        instances,
+    );
     lines.exactly("single action, coefficients of the paper: stationary instances", paper, instances);
     Ok(())
 }
@@ -249,7 +258,11 @@ fn one_step_regime(lines: &mut Lines, instances: usize) -> Result<(), TabularErr
         let less = Coefficients { lambda_b: 0.99 * largest, lambda_e: bound, lambda_k: 0.0, ..c };
         below += usize::from(question.selections(&less, Regime::OneStep)?.is_none());
     }
-    lines.exactly("one-step regime, penalties at the bound of the remark: stationary instances", at_bound, instances);
+    lines.exactly(
+        "one-step regime, penalties at the bound of the remark: stationary instances",
+        at_bound,
+        instances,
+    );
     lines.at_most("one-step regime: distance of u_t from its closed form", formula, 1e-7);
     lines.exactly("one-step regime, lambda_B 1 % below the largest u_t: not stationary", below, instances);
     Ok(())

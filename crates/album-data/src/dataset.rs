@@ -1,0 +1,347 @@
+//! Transitions in memory, as the neural agents use them.
+
+use sha2::{Digest, Sha256};
+
+use crate::array::value_error;
+use crate::episodes::{Episodes, Location};
+use crate::error::{DataError, Place};
+
+/// Actions are clipped to plus or minus this, as the published baselines do.
+pub const ACTION_LIMIT: f32 = 1.0 - 1e-5;
+
+/// The columns of a dataset, one entry for every *row*: an episode of `T`
+/// transitions has `T + 1` rows, and of its last row only the observation counts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rows {
+    /// Numbers in one observation.
+    pub observation_dim: usize,
+    /// Numbers in one action.
+    pub action_dim: usize,
+    /// The states, row by row.
+    pub observations: Vec<f32>,
+    /// The action taken in each state.
+    pub actions: Vec<f32>,
+    /// The reward of each state and action.
+    pub rewards: Vec<f32>,
+    /// 0 where the task is solved in this state, so that nothing follows; else 1.
+    pub masks: Vec<f32>,
+    /// Whether this row is the last of its episode.
+    pub terminals: Vec<bool>,
+}
+
+/// Logged transitions of one task.
+///
+/// States are kept once. The next state of a transition is the following row, so
+/// that each episode has one row more than transitions:
+///
+/// ```text
+///                 |<---- episode 0 ---->|  |<- episode 1 ->|
+/// row               0    1    2    3    4    5    6    7
+/// ---------------------------------------------------------
+/// observations     s0   s1   s2   s3   s4   s0   s1   s2
+/// actions          a0   a1   a2   a3    .   a0   a1    .
+/// rewards          r0   r1   r2   r3    .   r0   r1    .
+/// masks            m0   m1   m2   m3    .   m0   m1    .
+/// ---------------------------------------------------------
+/// transition        0    1    2    3         4    5
+/// terminal                         *              *
+/// ```
+///
+/// This is the layout of OGBench files, so that columns are taken over as they
+/// are read. The dots are unused and hold action 0, reward 0, mask 1. Compared
+/// with an array of next states it halves the memory, and the rows `t` and `t + 1`
+/// are neighbours.
+///
+/// *Masks* say where the task is solved: there is no future value. *Terminals*
+/// only say where a recording ends: its last state has a value like any other.
+///
+/// ```
+/// use album_data::{Dataset, Rows};
+///
+/// # fn main() -> Result<(), album_data::DataError> {
+/// let dataset = Dataset::from_rows(Rows {
+///     observation_dim: 1,
+///     action_dim: 1,
+///     observations: vec![0.0, 1.0, 2.0, 10.0, 11.0],
+///     actions: vec![0.5, 3.0, 0.0, -0.5, 0.0],
+///     rewards: vec![-1.0, 0.0, 0.0, -1.0, 0.0],
+///     masks: vec![1.0, 0.0, 1.0, 1.0, 1.0],
+///     terminals: vec![false, false, true, false, true],
+/// })?;
+/// assert_eq!(dataset.len(), 3);
+/// assert_eq!(dataset.observation(2), [10.0]);
+/// assert_eq!(dataset.next_observation(2), [11.0]);
+/// assert_eq!(dataset.action(1), [1.0 - 1e-5]); // clipped
+/// assert!(dataset.terminal(1) && !dataset.terminal(0));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dataset {
+    observation_dim: usize,
+    action_dim: usize,
+    observations: Vec<f32>,
+    actions: Vec<f32>,
+    rewards: Vec<f32>,
+    masks: Vec<f32>,
+    episodes: Episodes,
+}
+
+impl Dataset {
+    /// Checks rows made in memory and takes them over.
+    pub fn from_rows(rows: Rows) -> Result<Self, DataError> {
+        Self::checked(rows, &Place::default())
+    }
+
+    /// Checks rows that come from `place`, named in errors.
+    pub(crate) fn checked(rows: Rows, place: &Place) -> Result<Self, DataError> {
+        let Rows { observation_dim, action_dim, observations, mut actions, mut rewards, mut masks, terminals } =
+            rows;
+        let count = terminals.len();
+        let check_length = |key: &str, found: usize, width: usize| {
+            if count.checked_mul(width) == Some(found) {
+                return Ok(());
+            }
+            let (found, expected) = (vec![found], format!("[{count} rows x {width}]"));
+            Err(DataError::WrongShape { place: place.array(key), found, expected })
+        };
+        check_length("observations", observations.len(), observation_dim)?;
+        check_length("actions", actions.len(), action_dim)?;
+        check_length("rewards", rewards.len(), 1)?;
+        check_length("masks", masks.len(), 1)?;
+        if terminals.last() == Some(&false) {
+            let expected = "true: the last row of the data ends an episode";
+            return Err(value_error(place.array("terminals"), &[count], count - 1, false, expected));
+        }
+
+        let episodes = Episodes::from_last_rows(&terminals);
+        if episodes.transitions() == 0 {
+            return Err(DataError::NoTransitions { place: place.clone() });
+        }
+        for row in episodes.last_rows() {
+            actions[row * action_dim..(row + 1) * action_dim].fill(0.0);
+            rewards[row] = 0.0;
+            masks[row] = 1.0;
+        }
+        check(place, "observations", &observations, &[count, observation_dim], f32::is_finite, FINITE)?;
+        check(place, "actions", &actions, &[count, action_dim], f32::is_finite, FINITE)?;
+        check(place, "rewards", &rewards, &[count], f32::is_finite, FINITE)?;
+        check(place, "masks", &masks, &[count], |mask| mask == 0.0 || mask == 1.0, "0 or 1")?;
+        for action in &mut actions {
+            *action = action.clamp(-ACTION_LIMIT, ACTION_LIMIT);
+        }
+        Ok(Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes })
+    }
+
+    /// Number of transitions.
+    pub fn len(&self) -> usize {
+        self.episodes.transitions()
+    }
+
+    /// Whether there are no transitions. Never true: such data is refused.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Numbers in one observation.
+    pub fn observation_dim(&self) -> usize {
+        self.observation_dim
+    }
+
+    /// Numbers in one action.
+    pub fn action_dim(&self) -> usize {
+        self.action_dim
+    }
+
+    /// Where the episodes begin and end.
+    pub fn episodes(&self) -> &Episodes {
+        &self.episodes
+    }
+
+    /// All states, row by row: those of each episode in order, its last one included.
+    pub fn states(&self) -> &[f32] {
+        &self.observations
+    }
+
+    /// The state of a transition.
+    pub fn observation(&self, transition: usize) -> &[f32] {
+        self.state(self.row(transition))
+    }
+
+    /// The state that follows.
+    pub fn next_observation(&self, transition: usize) -> &[f32] {
+        self.state(self.row(transition) + 1)
+    }
+
+    /// The action of a transition, within ±[`ACTION_LIMIT`].
+    pub fn action(&self, transition: usize) -> &[f32] {
+        self.action_of_row(self.row(transition))
+    }
+
+    /// The reward of a transition.
+    pub fn reward(&self, transition: usize) -> f32 {
+        self.rewards[self.row(transition)]
+    }
+
+    /// 0 if the task is solved in the transition's state, else 1.
+    pub fn mask(&self, transition: usize) -> f32 {
+        self.masks[self.row(transition)]
+    }
+
+    /// Whether a transition is the last of its episode.
+    pub fn terminal(&self, transition: usize) -> bool {
+        self.episodes.locate(transition).left == 1
+    }
+
+    /// SHA-256 of the contents as 64 hexadecimal digits: of the dimensions, the
+    /// episode lengths and all numbers. Equal data has an equal hash, whatever
+    /// file it came from and on every machine. Takes about a second for a gigabyte.
+    pub fn content_hash(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(b"album dataset 1");
+        let mut count = |n: usize| hash.update((n as u64).to_le_bytes());
+        count(self.observation_dim);
+        count(self.action_dim);
+        count(self.episodes.len());
+        for episode in 0..self.episodes.len() {
+            count(self.episodes.length(episode));
+        }
+        let mut bytes = Vec::with_capacity(1 << 16);
+        for column in [&self.observations, &self.actions, &self.rewards, &self.masks] {
+            for part in column.chunks(1 << 14) {
+                bytes.clear();
+                bytes.extend(part.iter().flat_map(|x| x.to_le_bytes()));
+                hash.update(&bytes);
+            }
+        }
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub(crate) fn locate(&self, transition: usize) -> Location {
+        self.episodes.locate(transition)
+    }
+
+    pub(crate) fn state(&self, row: usize) -> &[f32] {
+        &self.observations[row * self.observation_dim..][..self.observation_dim]
+    }
+
+    pub(crate) fn action_of_row(&self, row: usize) -> &[f32] {
+        &self.actions[row * self.action_dim..][..self.action_dim]
+    }
+
+    /// Rewards by row.
+    pub(crate) fn rewards(&self) -> &[f32] {
+        &self.rewards
+    }
+
+    /// Masks by row.
+    pub(crate) fn masks(&self) -> &[f32] {
+        &self.masks
+    }
+
+    fn row(&self, transition: usize) -> usize {
+        self.episodes.locate(transition).row
+    }
+}
+
+const FINITE: &str = "a finite number";
+
+/// Refuses the first number that does not pass.
+fn check(
+    place: &Place,
+    key: &str,
+    data: &[f32],
+    shape: &[usize],
+    good: fn(f32) -> bool,
+    expected: &'static str,
+) -> Result<(), DataError> {
+    match data.iter().position(|&x| !good(x)) {
+        None => Ok(()),
+        Some(i) => Err(value_error(place.array(key), shape, i, data[i], expected)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Rows {
+        Rows {
+            observation_dim: 2,
+            action_dim: 1,
+            observations: (0..12).map(|x| x as f32).collect(),
+            actions: vec![0.1, -2.0, f32::NAN, 0.4, 0.5, 9.0],
+            rewards: vec![-1.0, -1.0, f32::NAN, 0.0, -1.0, -1.0],
+            masks: vec![1.0, 1.0, 0.5, 0.0, 1.0, 1.0],
+            terminals: vec![false, false, true, false, false, true],
+        }
+    }
+
+    #[test]
+    fn rows_become_transitions() {
+        let data = Dataset::from_rows(rows()).unwrap();
+        assert_eq!((data.len(), data.episodes().len()), (4, 2));
+        assert_eq!(data.observation(2), [6.0, 7.0]);
+        assert_eq!(data.next_observation(1), [4.0, 5.0]);
+        assert_eq!(data.action(1), [-ACTION_LIMIT]);
+        assert_eq!([0, 1, 2, 3].map(|t| data.reward(t)), [-1.0, -1.0, 0.0, -1.0]);
+        assert_eq!([0, 1, 2, 3].map(|t| data.mask(t)), [1.0, 1.0, 0.0, 1.0]);
+        assert_eq!([0, 1, 2, 3].map(|t| data.terminal(t)), [false, true, false, true]);
+    }
+
+    #[test]
+    fn problems_are_located() {
+        let message = |change: fn(&mut Rows)| {
+            let mut rows = rows();
+            change(&mut rows);
+            Dataset::from_rows(rows).unwrap_err().to_string()
+        };
+        assert_eq!(
+            message(|rows| rows.observations[9] = f32::INFINITY),
+            "array in memory: array `observations`: row 4, column 1: found inf, expected a finite number"
+        );
+        assert_eq!(
+            message(|rows| rows.actions[1] = f32::NAN),
+            "array in memory: array `actions`: row 1, column 0: found NaN, expected a finite number"
+        );
+        assert_eq!(
+            message(|rows| rows.masks[4] = 0.5),
+            "array in memory: array `masks`: row 4: found 0.5, expected 0 or 1"
+        );
+        assert_eq!(
+            message(|rows| rows.rewards.truncate(5)),
+            "array in memory: array `rewards`: found shape [5], expected [6 rows x 1]"
+        );
+        assert_eq!(
+            message(|rows| rows.terminals[5] = false),
+            "array in memory: array `terminals`: row 5: found false, expected true: the last row of the data \
+             ends an episode"
+        );
+        assert_eq!(
+            message(|rows| rows.terminals.fill(true)),
+            "array in memory: found no transition, expected an episode of at least two rows"
+        );
+        assert!(message(|rows| *rows = Rows::default()).contains("found no transition"));
+    }
+
+    #[test]
+    fn the_hash_is_of_the_contents() {
+        let data = Dataset::from_rows(rows()).unwrap();
+        let hash = data.content_hash();
+        assert_eq!(hash, data.clone().content_hash());
+        // Must never change: checkpoints hold it.
+        assert_eq!(hash, "0");
+        let mut unused = rows();
+        unused.actions[5] = 3.0;
+        assert_eq!(Dataset::from_rows(unused).unwrap().content_hash(), hash);
+        let mut other = rows();
+        other.masks[0] = 0.0;
+        assert_ne!(Dataset::from_rows(other).unwrap().content_hash(), hash);
+        let mut other = rows();
+        other.terminals[2] = false;
+        other.actions[2] = 0.0;
+        other.rewards[2] = 0.0;
+        other.masks[2] = 1.0;
+        assert_ne!(Dataset::from_rows(other).unwrap().content_hash(), hash);
+    }
+}

@@ -1,0 +1,153 @@
+//! The episode index: the only place that knows where episodes end.
+
+/// Where the episodes of a dataset begin and end.
+///
+/// Two ways of counting meet here. A *transition* is a pair of consecutive
+/// states; an episode of `T` transitions has `T + 1` *rows*, one for each state:
+///
+/// ```text
+/// episode            0                  1
+///            /------------------\  /-----------\
+/// row          0   1   2   3   4    5   6   7
+/// state        s0  s1  s2  s3  s4   s0  s1  s2
+/// transition   0   1   2   3        4   5
+/// ```
+///
+/// So the row of a transition is its own number plus the number of its episode.
+/// The episode is found by bisection: a thousand episodes are eight kilobytes,
+/// which stay in the cache, and ten comparisons.
+///
+/// ```
+/// use album_data::Episodes;
+/// let episodes = Episodes::from_lengths(&[4, 2]);
+/// assert_eq!(episodes.transitions(), 6);
+/// assert_eq!(episodes.rows(), 8);
+/// let window = episodes.locate(3);
+/// assert_eq!((window.row, window.left), (3, 1)); // the last of its episode
+/// assert_eq!(episodes.locate(4).row, 5);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Episodes {
+    /// First transition of every episode, and the number of transitions.
+    starts: Vec<usize>,
+}
+
+/// A transition as [`Episodes::locate`] finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Location {
+    /// The episode, counted from 0.
+    pub episode: usize,
+    /// The row of the transition's first state.
+    pub row: usize,
+    /// How many transitions are left in the episode, this one included: at least 1.
+    pub left: usize,
+}
+
+impl Episodes {
+    /// Episodes of these numbers of transitions, one after the other. A length
+    /// of 0 is an episode that consists of a single state.
+    pub fn from_lengths(lengths: &[usize]) -> Self {
+        let mut starts = Vec::with_capacity(lengths.len() + 1);
+        let mut total = 0;
+        starts.push(0);
+        starts.extend(lengths.iter().map(|length| {
+            total += length;
+            total
+        }));
+        Self { starts }
+    }
+
+    /// Episodes whose last rows carry `true`. Rows after the last `true` are
+    /// left out; [`Dataset`](crate::Dataset) refuses them before.
+    pub fn from_last_rows(last: &[bool]) -> Self {
+        let mut starts = vec![0];
+        let mut episode = 0;
+        for (row, _) in last.iter().enumerate().filter(|(_, last)| **last) {
+            // Every episode before has one row more than transitions, and so has this one.
+            starts.push(row - episode);
+            episode += 1;
+        }
+        Self { starts }
+    }
+
+    /// Number of episodes.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there are no episodes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of transitions of all episodes.
+    pub fn transitions(&self) -> usize {
+        self.starts[self.len()]
+    }
+
+    /// Number of rows of all episodes: one more for each than transitions.
+    pub fn rows(&self) -> usize {
+        self.transitions() + self.len()
+    }
+
+    /// First transition of an episode.
+    pub fn start(&self, episode: usize) -> usize {
+        self.starts[episode]
+    }
+
+    /// Number of transitions of an episode.
+    pub fn length(&self, episode: usize) -> usize {
+        self.starts[episode + 1] - self.starts[episode]
+    }
+
+    /// The last row of every episode, which has a state and nothing else.
+    pub fn last_rows(&self) -> impl Iterator<Item = usize> + '_ {
+        self.starts[1..].iter().enumerate().map(|(episode, end)| end + episode)
+    }
+
+    /// The episode and the row of a transition, and how far the episode's end is.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such transition.
+    pub fn locate(&self, transition: usize) -> Location {
+        assert!(transition < self.transitions(), "transition {transition} of {}", self.transitions());
+        let episode = self.starts.partition_point(|&start| start <= transition) - 1;
+        Location { episode, row: transition + episode, left: self.starts[episode + 1] - transition }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn flags_and_lengths_agree() {
+        let last = [false, false, true, true, false, true];
+        assert_eq!(Episodes::from_last_rows(&last), Episodes::from_lengths(&[2, 0, 1]));
+        assert_eq!(Episodes::from_last_rows(&[]), Episodes::from_lengths(&[]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_transition_is_found(lengths in vec(0usize..5, 0..8)) {
+            let episodes = Episodes::from_lengths(&lengths);
+            let (mut transition, mut row) = (0, 0);
+            for (episode, &length) in lengths.iter().enumerate() {
+                prop_assert_eq!(episodes.length(episode), length);
+                prop_assert_eq!(episodes.start(episode), transition);
+                for step in 0..length {
+                    let expected = Location { episode, row: row + step, left: length - step };
+                    prop_assert_eq!(episodes.locate(transition + step), expected);
+                }
+                transition += length;
+                row += length + 1;
+                prop_assert_eq!(episodes.last_rows().nth(episode), Some(row - 1));
+            }
+            prop_assert_eq!(episodes.transitions(), transition);
+            prop_assert_eq!(episodes.rows(), row);
+        }
+    }
+}

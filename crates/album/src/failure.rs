@@ -1,0 +1,56 @@
+//! What a command can fail with, and the exit code that says so.
+
+use album_data::DataError;
+use album_tabular::TabularError;
+use std::path::Path;
+
+/// A failed command.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Options that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// Tabular input or solvers.
+    #[error(transparent)]
+    Tabular(#[from] TabularError),
+    /// A file that cannot be read or written.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A file or stream that cannot be written.
+    #[error("{what}: {source}")]
+    Io {
+        /// The file, or what stands for it.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Checks that did not pass, or numbers that are not what they must be.
+    #[error("{0}")]
+    Numerical(String),
+    /// Another program that is needed did not do its part.
+    #[error("{0}")]
+    Tool(String),
+}
+
+impl Failure {
+    /// The exit code of the command line contract.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Tabular(TabularError::Data(e)) | Failure::Data(e) => match e {
+                DataError::Io { .. } => 5,
+                _ => 3,
+            },
+            Failure::Tabular(e) if e.is_numerical() => 4,
+            Failure::Tabular(_) => 3,
+            Failure::Numerical(_) => 4,
+            Failure::Io { .. } | Failure::Tool(_) => 5,
+        }
+    }
+
+    /// An input/output failure on a file.
+    pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+        let what = path.display().to_string();
+        move |source| Failure::Io { what, source }
+    }
+}
