@@ -297,6 +297,7 @@ th{border-bottom:2px solid var(--album-muted);font-weight:600}
 td{border-bottom:1px solid var(--album-rule)}
 tr.rule td{border-top:2px solid var(--album-muted)}
 td .sign{display:inline-block;width:1.3em;text-align:right}
+.wrap{white-space:normal;min-width:18rem}
 .right{text-align:right}
 .centre{text-align:center}
 figure{margin:1.75rem 0}

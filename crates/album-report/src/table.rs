@@ -164,6 +164,8 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 pub struct Table {
     caption: String,
     header: Vec<Cell>,
+    /// Columns of prose, with the width at which their text wraps.
+    wraps: Vec<(usize, usize)>,
     align: Vec<Align>,
     rows: Vec<Vec<Cell>>,
     /// Indices of rows that have a rule above them.
@@ -180,6 +182,16 @@ impl Table {
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = caption.into();
         self
+    }
+
+    /// Lets the text of a column wrap: at `width` characters on a terminal, where it suits the page in HTML.
+    pub fn wrap(mut self, column: usize, width: usize) -> Self {
+        self.wraps.push((column, width.max(8)));
+        self
+    }
+
+    fn wrap_width(&self, column: usize) -> Option<usize> {
+        self.wraps.iter().find(|wrap| wrap.0 == column).map(|wrap| wrap.1)
     }
 
     /// Sets the alignment of the columns; columns not named stay [`Align::Auto`].
@@ -230,10 +242,11 @@ impl Table {
             (0..aligns.len()).map(|c| row.get(c).map_or(String::new(), |x| shown(x, c, header))).collect()
         };
         let header = row_texts(&self.header, true);
-        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| row_texts(row, false)).collect();
+        // A row is one line, or as many as its longest wrapped cell needs.
+        let rows: Vec<Vec<Vec<String>>> = self.rows.iter().map(|row| self.lines(row_texts(row, false))).collect();
         let widths: Vec<usize> = (0..aligns.len())
             .map(|c| {
-                let body = rows.iter().map(|row| text::columns(&row[c])).max().unwrap_or(0);
+                let body = rows.iter().flatten().map(|line| text::columns(&line[c])).max().unwrap_or(0);
                 body.max(text::columns(&header[c]))
             })
             .collect();
@@ -251,9 +264,25 @@ impl Table {
             if i > 0 && self.rules.contains(&i) {
                 out.push_str(&rule);
             }
-            out.push_str(&text_line(row, &widths, &aligns));
+            for line in row {
+                out.push_str(&text_line(line, &widths, &aligns));
+            }
         }
         out
+    }
+
+    /// Breaks the cells of one row into lines.
+    fn lines(&self, cells: Vec<String>) -> Vec<Vec<String>> {
+        let cells: Vec<Vec<String>> = cells
+            .into_iter()
+            .enumerate()
+            .map(|(c, cell)| match self.wrap_width(c) {
+                Some(width) => wrap_words(&cell, width),
+                None => vec![cell],
+            })
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        (0..height).map(|i| cells.iter().map(|cell| cell.get(i).cloned().unwrap_or_default()).collect()).collect()
     }
 
     /// The table as CSV (RFC 4180 quoting, `\n` line ends), numbers in full precision.
@@ -331,6 +360,7 @@ impl Table {
     pub(crate) fn to_html_captioned(&self, caption: &str) -> String {
         let aligns = self.alignments();
         let class = |column: usize| match aligns[column] {
+            _ if self.wrap_width(column).is_some() => " class=\"wrap\"",
             Align::Right => " class=\"right\"",
             Align::Centre => " class=\"centre\"",
             Align::Left | Align::Auto => "",
@@ -438,9 +468,34 @@ fn csv_field(text: &str) -> String {
     }
 }
 
+/// Breaks text between words so that lines have at most `width` characters (a longer word stands alone).
+fn wrap_words(words: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in words.split_whitespace() {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && text::columns(&lines[last]) + 1 + text::columns(word) > width {
+            lines.push(word.to_owned());
+            continue;
+        }
+        if !lines[last].is_empty() {
+            lines[last].push(' ');
+        }
+        lines[last].push_str(word);
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrapped_column_takes_as_many_lines_as_it_needs() {
+        let table = Table::new(["what", "n"]).wrap(0, 10).row([Cell::from("one two three four"), Cell::from(7i64)]);
+        let lines: Vec<String> = table.to_text().lines().map(|line| line.trim_end().to_owned()).collect();
+        assert_eq!(lines[2..], ["one two     7", "three four"]);
+        assert!(table.to_html().contains("<td class=\"wrap\">one two three four</td>"));
+    }
 
     #[test]
     fn columns_line_up_with_signs_and_combining_marks() {

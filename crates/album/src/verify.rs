@@ -81,7 +81,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             report: path.display().to_string(),
         })?;
     } else {
-        output::print(&table(&checks).to_text())?;
+        for (name, table) in tables(&checks) {
+            output::print(&format!("{name}\n{}", table.to_text()))?;
+        }
         if !cfg!(feature = "highs") {
             output::print(
                 "This build has no HiGHS; `cargo run --release --features highs -- verify` adds its lines.",
@@ -95,17 +97,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn table(checks: &[Check]) -> Table {
-    checks.iter().fold(Table::new(["check", "statement", "measured", "bound", "verdict"]), |table, check| {
-        let verdict = if check.passed { Cell::good("holds") } else { Cell::bad("FAILS") };
-        table.row([
-            Cell::from(check.name),
-            Cell::from(check.statement.as_str()),
-            Cell::from(compact(check.measured)),
-            Cell::from(check.bound.as_str()),
-            verdict,
-        ])
-    })
+/// One table per group of checks, with its name as caption.
+fn tables(checks: &[Check]) -> Vec<(&'static str, Table)> {
+    NAMES
+        .into_iter()
+        .filter(|name| checks.iter().any(|check| check.name == *name))
+        .map(|name| {
+            let empty = Table::new(["statement", "measured", "bound", "verdict"]).wrap(0, 70);
+            let table = checks.iter().filter(|check| check.name == name).fold(empty, |table, check| {
+                let verdict = if check.passed { Cell::good("holds") } else { Cell::bad("FAILS") };
+                table.row([
+                    Cell::from(check.statement.as_str()),
+                    Cell::from(compact(check.measured)),
+                    Cell::from(check.bound.as_str()),
+                    verdict,
+                ])
+            });
+            (name, table)
+        })
+        .collect()
 }
 
 /// A figure with its id and caption, and the heading it opens, if any.
@@ -215,8 +225,10 @@ fn sandwich_plot(world: &Sandwich, title: &str) -> Plot {
 }
 
 fn repair_plot(curves: &Curves) -> Plot {
-    let points = |curve: &[f64]| curve.iter().enumerate().map(|(n, e)| (n as f64, *e)).collect::<Vec<_>>();
-    let (start, end) = (curves.one_step[0], 1e-6);
+    let points = |curve: &[f64]| {
+        curve.iter().enumerate().map(|(n, e)| (n as f64, *e)).take_while(|p| p.1 >= 1e-3).collect::<Vec<_>>()
+    };
+    let (start, end) = (curves.one_step[0], 1e-3);
     let slope = |k: usize| {
         let rate = curves.gamma.ln() * k as f64;
         vec![(0.0, start), ((end / start).ln() / rate, end)]
@@ -258,8 +270,10 @@ fn page(args: &Args, checks: &[Check], figures: Vec<Drawn>, failed: usize, secon
             "Each line states what must hold, on which instances it was tried, what was measured there, and the bound \
              that the measurement must keep.",
         )
-        .section("Checks")
-        .table(table(checks));
+        .section("Checks");
+    for (name, table) in tables(checks) {
+        page = page.subsection(name).table(table);
+    }
     for drawn in figures {
         if let Some(heading) = drawn.heading {
             page = page.section(heading);
