@@ -17,13 +17,13 @@ use std::sync::Arc;
 /// `p -= lr * m_hat / (sqrt(v_hat) + eps)`, as Optax and PyTorch compute it.
 pub struct Adam {
     /// Step size; may be changed between steps.
-    pub learning_rate: f32,
-    /// Decay of the mean of gradients.
-    pub beta1: f32,
+    pub learning_rate: f64,
+    /// Decay of the mean of gradients. In f64, like its fellows, because `1 - beta` matters to all digits.
+    pub beta1: f64,
     /// Decay of the mean of squared gradients.
-    pub beta2: f32,
+    pub beta2: f64,
     /// Added to the root of the second moment.
-    pub epsilon: f32,
+    pub epsilon: f64,
     step: u64,
     layout: Arc<Layout>,
     first: Buffer,
@@ -32,7 +32,7 @@ pub struct Adam {
 
 impl Adam {
     /// Zero moments for `net`; betas 0.9 and 0.999, epsilon 1e-8.
-    pub fn new(net: &Mlp, learning_rate: f32) -> Self {
+    pub fn new(net: &Mlp, learning_rate: f64) -> Self {
         let len = net.layout().len();
         Self {
             learning_rate,
@@ -60,14 +60,15 @@ impl Adam {
         assert_eq!(*net.layout(), self.layout, "these moments belong to a network of another shape");
         self.step += 1;
         let step = self.step.min(i32::MAX as u64) as i32;
-        // Powers in f64: 0.999^t in f32 loses the digits that 1 - 0.999^t consists of.
-        let correction1 = 1.0 - f64::from(self.beta1).powi(step);
-        let correction2 = 1.0 - f64::from(self.beta2).powi(step);
+        let correction1 = 1.0 - self.beta1.powi(step);
+        let correction2 = 1.0 - self.beta2.powi(step);
         let rates = Rates {
-            beta1: self.beta1,
-            beta2: self.beta2,
-            epsilon: self.epsilon,
-            rate: (f64::from(self.learning_rate) / correction1) as f32,
+            beta1: self.beta1 as f32,
+            rest1: (1.0 - self.beta1) as f32,
+            beta2: self.beta2 as f32,
+            rest2: (1.0 - self.beta2) as f32,
+            epsilon: self.epsilon as f32,
+            rate: (self.learning_rate / correction1) as f32,
             root: (1.0 / correction2.sqrt()) as f32,
         };
         let first = SharedMut::new(&mut self.first);
@@ -116,7 +117,10 @@ impl Adam {
 #[derive(Clone, Copy)]
 pub(crate) struct Rates {
     beta1: f32,
+    /// `1 - beta1`, not rounded before the subtraction.
+    rest1: f32,
     beta2: f32,
+    rest2: f32,
     epsilon: f32,
     /// Learning rate over the bias correction of the first moment.
     rate: f32,
@@ -144,8 +148,8 @@ per_isa! {
 
 #[inline(always)]
 unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize) {
-    let Rates { beta1, beta2, epsilon, rate, root } = job.rates;
-    debug_assert!(count % PANEL == 0, "strips consist of whole panel rows");
+    let Rates { beta1, rest1, beta2, rest2, epsilon, rate, root } = job.rates;
+    debug_assert!(count.is_multiple_of(PANEL), "strips consist of whole panel rows");
     // One panel row at a time, by value: loops over arrays of fixed size become vector code.
     for at in (from..from + count).step_by(PANEL) {
         // SAFETY: promised by the caller.
@@ -159,8 +163,8 @@ unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize
             let mut v = job.second.add(at).cast::<Lanes>().read();
             let mut p = job.params.add(at).cast::<Lanes>().read();
             for i in 0..PANEL {
-                m[i] = fma::<FUSED>(beta1, m[i], (1.0 - beta1) * g[i]);
-                v[i] = fma::<FUSED>(beta2, v[i], (1.0 - beta2) * (g[i] * g[i]));
+                m[i] = fma::<FUSED>(beta1, m[i], rest1 * g[i]);
+                v[i] = fma::<FUSED>(beta2, v[i], rest2 * (g[i] * g[i]));
                 p[i] -= rate * m[i] * reciprocal::<FUSED>(fma::<FUSED>(v[i].sqrt(), root, epsilon));
             }
             job.first.add(at).cast::<Lanes>().write(m);

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::buffer::{Buffer, SharedMut};
-use crate::gemm::{PANEL, Panels, Start, row_block, transposed_panel};
+use crate::gemm::{PANEL, Panels, Product, Start, row_block, transposed_panel};
 use crate::layout::{Layer, Layout, padded};
 use crate::mlp::{Mlp, Weights};
 use crate::pool::Pool;
@@ -33,6 +33,14 @@ struct Hidden {
     stats: Buffer,
 }
 
+/// Where a hidden layer's tasks write; collected before they start, since they may not share references.
+#[derive(Clone, Copy)]
+struct Operands {
+    z: Panels,
+    y: Panels,
+    stats: *mut f32,
+}
+
 /// The network of an application, held until the backward pass is over.
 struct Bound {
     layout: Arc<Layout>,
@@ -51,6 +59,9 @@ pub(crate) struct Application {
     hidden: Vec<Hidden>,
     /// Outputs of each member, in panels.
     out: Vec<Buffer>,
+    /// Views of `hidden` and `out` during the forward pass.
+    operands: Shared<Vec<Operands>>,
+    outputs: Shared<Vec<Panels>>,
 }
 
 /// Buffers of the backward pass, shared by all applications of a tape.
@@ -64,10 +75,15 @@ pub(crate) struct Scratch {
     dx: Buffer,
     /// Indices of the rows with a gradient.
     active: Vec<u32>,
+    /// For [`Deactivate::scratch`], task after task.
     rowwise: Buffer,
+    /// Views of `dz` and `norm_sums` while tasks fill them.
+    views: Shared<Vec<(Panels, *mut f32)>>,
 }
 
 /// How rows are shared out: `(rows per task, tasks)`.
+///
+/// At most as many tasks as threads, or as blocks of [`BLOCK_ROWS`].
 fn row_tasks(rows: usize, pool: &Pool) -> (usize, usize) {
     let blocks = rows.div_ceil(NORM_BLOCK);
     let per_task = blocks.div_ceil(pool.threads()).clamp(1, BLOCK_ROWS / NORM_BLOCK) * NORM_BLOCK;
@@ -85,15 +101,16 @@ fn read_only(slice: &[f32], stride: usize) -> Panels {
 }
 
 /// Lets several threads use raw operands; each dereference states why it does not race.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Shared<T>(T);
 // SAFETY: `Panels` and pointers carry no access by themselves.
 unsafe impl<T> Sync for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Send for Shared<T> {}
-impl<T: Copy> Shared<T> {
-    fn get(&self) -> T {
-        self.0
+impl<T> Shared<T> {
+    /// A method, so that closures capture the wrapper and not the pointer inside.
+    fn get(&self) -> &T {
+        &self.0
     }
 }
 
@@ -139,10 +156,17 @@ impl Application {
             self.out[member].resize(layout.layers[depth - 1].panels() * stride);
         }
 
-        // Raw operands of every layer, collected once so that the tasks share nothing but pointers.
-        let x = Shared(panels(&mut self.x, stride));
-        let hidden = Shared(self.hidden.as_mut_ptr());
-        let out = Shared(self.out.as_mut_ptr());
+        let operands = &mut self.operands.0;
+        operands.clear();
+        operands.extend(self.hidden[..members * slots].iter_mut().map(|hidden| {
+            let y = panels(&mut hidden.y, stride);
+            let z = if keep { panels(&mut hidden.z, stride) } else { y };
+            Operands { z, y, stats: hidden.stats.as_mut_ptr() }
+        }));
+        self.outputs.0.clear();
+        self.outputs.0.extend(self.out[..members].iter_mut().map(|out| panels(out, stride)));
+        let x = Shared(read_only(&self.x, stride));
+        let (operands, outs) = (&self.operands, &self.outputs);
         let output = SharedMut::new(output);
         let isa = pool.isa();
         let (per_task, tasks) = row_tasks(rows, pool);
@@ -150,52 +174,27 @@ impl Application {
             let (member, block) = (task / tasks, task % tasks);
             let range = (block * per_task, (block * per_task + per_task).min(rows));
             let params = &weights.params[member * layout.member_len..][..layout.member_len];
-            let mut a = x.get();
+            let mut a = *x.get();
             for (l, layer) in layout.layers.iter().enumerate() {
-                let kernel = read_only(&params[layer.kernel..], layer.inputs * PANEL);
-                let bias = params[layer.bias..].as_ptr();
+                let b = read_only(&params[layer.kernel..], layer.inputs * PANEL);
+                let bias = Some(params[layer.bias..].as_ptr());
+                let product = |c| Product { k: layer.inputs, panels: layer.panels(), a, b, bias, c };
                 // SAFETY: the buffers were sized above for `rows` rows of every layer; a task writes only
-                // the rows in `range` of its member's matrices, and no two tasks share those. The vectors
-                // of `Hidden` and `Buffer` are not resized while tasks run; only their floats are touched.
+                // the rows in `range` of its member's matrices, and no two tasks share those.
                 unsafe {
                     if l + 1 == depth {
-                        let c = Panels { ptr: (*out.get().add(member)).as_ptr().cast_mut(), stride };
-                        row_block(
-                            isa,
-                            range,
-                            layer.inputs,
-                            layer.panels(),
-                            a,
-                            kernel,
-                            Some(bias),
-                            c,
-                            |from, count| {
-                                for row in from..from + count {
-                                    let columns = members * outputs;
-                                    let to = output.slice(row * columns + member * outputs, outputs);
-                                    unpack_row(c, row, to);
-                                }
-                            },
-                        );
+                        let c = outs.get()[member];
+                        row_block(isa, range, &product(c), |from, count| {
+                            for row in from..from + count {
+                                let at = (row * members + member) * outputs;
+                                unpack_row(c, row, output.slice(at, outputs));
+                            }
+                        });
                     } else {
-                        let slot = &*hidden.get().add(member * slots + l % slots);
-                        let y = read_only(&slot.y, stride);
-                        let z = if keep { read_only(&slot.z, stride) } else { y };
-                        let norm = norm_of(layer, params, &slot.stats);
-                        let job = Activate { z, y, width: layer.outputs, norm };
-                        row_block(
-                            isa,
-                            range,
-                            layer.inputs,
-                            layer.panels(),
-                            a,
-                            kernel,
-                            Some(bias),
-                            z,
-                            |from, count| {
-                                activate(isa, &job, from, count);
-                            },
-                        );
+                        let Operands { z, y, stats } = operands.get()[member * slots + l % slots];
+                        let job =
+                            Activate { z, y, width: layer.outputs, norm: norm_of(layer, params, stats) };
+                        row_block(isa, range, &product(z), |from, count| activate(isa, &job, from, count));
                         a = y;
                     }
                 }
@@ -289,7 +288,7 @@ impl Application {
         if input_gradient.is_some() {
             scratch.dx.resize(padded(inputs) / PANEL * most);
         }
-        let (_, most_tasks) = row_tasks(self.rows, pool);
+        let most_tasks = pool.threads().max(self.rows.div_ceil(BLOCK_ROWS));
         scratch.rowwise.resize(most_tasks * SCRATCH * widest);
 
         let isa = pool.isa();
@@ -298,71 +297,56 @@ impl Application {
         let params = &weights.params[member * layout.member_len..][..layout.member_len];
         let transposed = &weights.transposed[member * layout.transposed_len..][..layout.transposed_len];
         let active = &scratch.active[..];
-        let dz = Shared(scratch.dz.as_mut_ptr());
-        let norm_sums = Shared(scratch.norm_sums.as_mut_ptr());
+        let views = &mut scratch.views.0;
+        views.clear();
+        let buffers = scratch.dz.iter_mut().zip(&mut scratch.norm_sums).take(depth);
+        views.extend(buffers.map(|(dz, sums)| (panels(dz, stride_), sums.as_mut_ptr())));
+        let views = &scratch.views;
         let dx = Shared(panels(&mut scratch.dx, stride_));
         let rowwise = SharedMut::new(&mut scratch.rowwise);
         let input_gradient = input_gradient.map(SharedMut::new);
-        // Shared, not borrowed: `Norm` carries a pointer for the forward pass to write statistics through.
-        let hidden = Shared(self.hidden.as_ptr());
+        let hidden = &self.hidden[member * slots..];
         pool.run(tasks, &|task| {
             let range = (task * per_task, (task * per_task + per_task).min(rows));
             // SAFETY: all buffers were sized above (or by the forward pass) for the rows used here; a task
             // touches only its own rows of gradients, its own norm blocks (tasks hold whole blocks) and its
             // own row-wise scratch, and active rows are distinct rows of the input gradient.
             unsafe {
-                let gradient =
-                    |l: usize| Panels { ptr: (*dz.get().add(l)).as_ptr().cast_mut(), stride: stride_ };
-                let top = gradient(depth - 1);
+                let gradient = |l: usize| views.get()[l].0;
+                let back = |l: usize, c: Panels| {
+                    let layer = &layout.layers[l];
+                    let b = read_only(&transposed[layer.transposed..], layer.outputs * PANEL);
+                    let panels = layer.inputs.div_ceil(PANEL);
+                    Product { k: layer.outputs, panels, a: gradient(l), b, bias: None, c }
+                };
                 for row in range.0..range.1 {
                     let from = active[row] as usize * columns + member * outputs;
-                    pack_row(&upstream[from..][..outputs], top, row);
+                    pack_row(&upstream[from..][..outputs], gradient(depth - 1), row);
                 }
                 for l in (1..depth).rev() {
-                    let (layer, below) = (&layout.layers[l], &layout.layers[l - 1]);
-                    let cache = &*hidden.get().add(member * slots + l - 1);
-                    let sums = &*norm_sums.get().add(l - 1);
+                    let below = &layout.layers[l - 1];
+                    let cache = &hidden[l - 1];
+                    // The statistics are only read on the way back.
+                    let stats = cache.stats.as_ptr().cast_mut();
                     let job = Deactivate {
                         gradient: gradient(l - 1),
                         rows: active,
                         z: read_only(&cache.z, z_stride),
                         width: below.outputs,
-                        norm: norm_of(below, params, &cache.stats),
+                        norm: norm_of(below, params, stats),
                         scratch: rowwise.ptr().add(task * SCRATCH * widest),
-                        norm_sums: if collect { sums.as_ptr().cast_mut() } else { std::ptr::null_mut() },
+                        norm_sums: if collect { views.get()[l - 1].1 } else { std::ptr::null_mut() },
                     };
-                    let kernel = read_only(&transposed[layer.transposed..], layer.outputs * PANEL);
-                    row_block(
-                        isa,
-                        range,
-                        layer.outputs,
-                        below.panels(),
-                        gradient(l),
-                        kernel,
-                        None,
-                        gradient(l - 1),
-                        |from, count| deactivate(isa, &job, from, count),
-                    );
+                    let product = back(l, gradient(l - 1));
+                    row_block(isa, range, &product, |from, count| deactivate(isa, &job, from, count));
                 }
                 if let Some(input_gradient) = input_gradient {
-                    let layer = &layout.layers[0];
-                    let kernel = read_only(&transposed[layer.transposed..], layer.outputs * PANEL);
-                    let (c, count) = (dx.get(), padded(inputs) / PANEL);
-                    row_block(
-                        isa,
-                        range,
-                        layer.outputs,
-                        count,
-                        gradient(0),
-                        kernel,
-                        None,
-                        c,
-                        |from, count| {
-                            for row in from..from + count {
-                                add_row(c, row, input_gradient.slice(active[row] as usize * inputs, inputs));
-                            }
-                        },
-                    );
+                    let c = *dx.get();
+                    row_block(isa, range, &back(0, c), |from, count| {
+                        for row in from..from + count {
+                            add_row(c, row, input_gradient.slice(active[row] as usize * inputs, inputs));
+                        }
+                    });
                 }
             }
         });
@@ -404,7 +388,7 @@ impl Application {
             // vectors; all operands were sized by the passes before.
             unsafe {
                 let kernel = gradient.ptr().add(layer.kernel + panel * layer.inputs * PANEL);
-                transposed_panel(isa, rows, layer.inputs, a, dz.as_ptr(), kernel, start.get());
+                transposed_panel(isa, rows, layer.inputs, a, dz.as_ptr(), kernel, *start.get());
                 let bias = gradient.slice(layer.bias + panel * PANEL, PANEL);
                 if overwrite {
                     bias.fill(0.0);
@@ -429,13 +413,9 @@ impl Application {
 }
 
 /// LayerNorm's operands for a layer that has it.
-fn norm_of(layer: &Layer, params: &[f32], stats: &Buffer) -> Option<Norm> {
+fn norm_of(layer: &Layer, params: &[f32], stats: *mut f32) -> Option<Norm> {
     let (scale, shift) = (layer.scale?, layer.shift()?);
-    Some(Norm {
-        scale: params[scale..].as_ptr(),
-        shift: params[shift..].as_ptr(),
-        stats: stats.as_ptr().cast_mut(),
-    })
+    Some(Norm { scale: params[scale..].as_ptr(), shift: params[shift..].as_ptr(), stats })
 }
 
 /// Lists the rows whose gradient for `member` is not all zero.

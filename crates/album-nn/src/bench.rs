@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use crate::buffer::Buffer;
-use crate::gemm::{PANEL, Panels, row_block};
+use crate::gemm::{PANEL, Panels, Product, row_block};
 use crate::pool::Pool;
 
 /// Billions of floating-point operations per second that one thread reaches in 128 x 512 x 512 products
@@ -20,11 +20,12 @@ pub fn product_rate(pool: &Pool) -> f64 {
     let operands = [&mut a, &mut b, &mut c].map(|x| x.as_mut_ptr());
     let [a, b, c] =
         [(0, stride), (1, WIDTH * PANEL), (2, stride)].map(|(i, stride)| Panels { ptr: operands[i], stride });
+    let product = Product { k: WIDTH, panels, a, b, bias: None, c };
     let mut best = f64::INFINITY;
     for _ in 0..50 {
         let started = Instant::now();
         // SAFETY: the three matrices have the extents of the product, and only this thread knows them.
-        unsafe { row_block(pool.isa(), (0, ROWS), WIDTH, panels, a, b, None, c, |_, _| {}) };
+        unsafe { row_block(pool.isa(), (0, ROWS), &product, |_, _| {}) };
         best = best.min(started.elapsed().as_secs_f64());
     }
     2.0 * (ROWS * WIDTH * WIDTH) as f64 / best / 1e9

@@ -248,7 +248,7 @@ unsafe fn deactivate_body<const FUSED: bool>(job: &Deactivate<'_>, from: usize, 
                     if !job.norm_sums.is_null() {
                         let at = job.norm_sums.add(row / NORM_BLOCK * 2 * padded + p * PANEL);
                         let (scales, shifts) = (at.cast::<Lanes>(), at.add(padded).cast::<Lanes>());
-                        let fresh = row % NORM_BLOCK == 0;
+                        let fresh = row.is_multiple_of(NORM_BLOCK);
                         let mut ds = if fresh { [0.0; PANEL] } else { scales.read() };
                         let mut db = if fresh { [0.0; PANEL] } else { shifts.read() };
                         for i in 0..PANEL {

@@ -25,7 +25,8 @@ impl<'t> Var<'t> {
         self.index as usize
     }
 
-    pub(crate) fn tape(self) -> &'t Tape {
+    /// The tape this is on.
+    pub fn tape(self) -> &'t Tape {
         self.tape
     }
 

@@ -28,7 +28,7 @@ fn check(spec: MlpSpec, rows: usize, isa: Isa) {
         (0..y.len()).map(|i| 0.5 * w[i] * y[i] * y[i] + v[i] * y[i]).sum::<f64>()
     };
     let what = format!("{spec:?} on {rows} rows, {isa:?}");
-    assert_close(&what, &y.to_matrix().data().to_vec(), &forward(&net, &params, &x, rows), 1e-5);
+    assert_close(&what, y.to_matrix().data(), &forward(&net, &params, &x, rows), 1e-5);
     assert_close(&what, &[loss.item()], &[objective(&params, &x)], 1e-5);
     let exact = differences(&mut x, |x| objective(&params, x));
     assert_close(&format!("{what}: input"), gradients.wrt(input).data(), &exact, 2e-5);

@@ -114,26 +114,31 @@ fn pieces(total: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// `c = start + a * b` for rows `from..to`: `a` is `rows x k`, `b` is `k x 32*panels`.
-///
-/// `bias`, if present, has one value per column of `c` (padded). `done(first, count)` is called
-/// when all columns of some rows are finished and still in cache.
+/// `c = bias + a * b`: `a` is `rows x k`, `b` is `k x 32 * panels`.
+#[derive(Clone, Copy)]
+pub(crate) struct Product {
+    pub(crate) k: usize,
+    pub(crate) panels: usize,
+    pub(crate) a: Panels,
+    pub(crate) b: Panels,
+    /// One value per column of `c`, padded.
+    pub(crate) bias: Option<*const f32>,
+    pub(crate) c: Panels,
+}
+
+/// Computes rows `from..to` of a product. `done(first, count)` is called when all columns of some rows
+/// are finished and still in cache.
 ///
 /// # Safety
-/// The matrices have the extents above, `c` is disjoint from `a` and `b`, and no other thread uses
-/// these rows of `c`. `isa` is supported.
-#[allow(clippy::too_many_arguments)] // a product has this many operands
+/// The matrices have the extents that [`Product`] states, `c` is disjoint from `a` and `b`, and no other
+/// thread uses these rows of `c`. `isa` is supported.
 pub(crate) unsafe fn row_block(
     isa: Isa,
     (from, to): (usize, usize),
-    k: usize,
-    panels: usize,
-    a: Panels,
-    b: Panels,
-    bias: Option<*const f32>,
-    c: Panels,
+    product: &Product,
     mut done: impl FnMut(usize, usize),
 ) {
+    let Product { k, panels, a, b, bias, c } = *product;
     let kernels = kernels(isa);
     for (offset, count) in pieces(to - from, kernels.rows.len()) {
         let row = from + offset;
@@ -196,6 +201,120 @@ pub(crate) unsafe fn transposed_panel(
                     c.add((panel * PANEL + offset) * PANEL),
                     start,
                 );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::buffer::Buffer;
+
+    /// Values without pattern, in [-1, 1).
+    fn value(i: usize, salt: usize) -> f32 {
+        let hash = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ (salt as u64) << 7);
+        (hash >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+
+    /// A matrix in panels with padding zero, and the same row by row.
+    fn matrix(rows: usize, cols: usize, salt: usize) -> (Buffer, Vec<f32>) {
+        let mut panels = Buffer::zeros(cols.div_ceil(PANEL) * rows * PANEL);
+        let mut plain = vec![0.0; rows * cols];
+        for r in 0..rows {
+            for c in 0..cols {
+                plain[r * cols + c] = value(r * cols + c, salt);
+                panels[(c / PANEL * rows + r) * PANEL + c % PANEL] = plain[r * cols + c];
+            }
+        }
+        (panels, plain)
+    }
+
+    fn view(buffer: &mut Buffer, rows: usize) -> Panels {
+        Panels { ptr: buffer.as_mut_ptr(), stride: rows * PANEL }
+    }
+
+    fn supported() -> impl Iterator<Item = Isa> {
+        [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.is_supported())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn row_blocks_match_plain_products(m in 1usize..70, k in 0usize..70, n in 1usize..70, bias: bool) {
+            let (mut a, plain_a) = matrix(m, k, 1);
+            let (mut b, plain_b) = matrix(k, n, 2);
+            let (bias_row, _) = matrix(1, n, 3);
+            let mut fused: Option<Buffer> = None;
+            for isa in supported() {
+                let panels = n.div_ceil(PANEL);
+                let mut c = Buffer::zeros(panels * m * PANEL);
+                c.fill(f32::NAN);
+                let mut finished = 0;
+                let product = Product {
+                    k,
+                    panels,
+                    a: view(&mut a, m),
+                    b: view(&mut b, k),
+                    bias: bias.then_some(bias_row.as_ptr()),
+                    c: view(&mut c, m),
+                };
+                // SAFETY: the matrices were built with these extents.
+                unsafe { row_block(isa, (0, m), &product, |_, count| finished += count) };
+                prop_assert_eq!(finished, m);
+                for r in 0..m {
+                    for j in 0..panels * PANEL {
+                        let start = if bias { f64::from(bias_row[j]) } else { 0.0 };
+                        let sum = |i: usize| f64::from(plain_a[r * k + i]) * f64::from(plain_b[i * n + j]);
+                        let exact = if j < n { (0..k).map(sum).sum::<f64>() + start } else { 0.0 };
+                        let found = f64::from(c[(j / PANEL * m + r) * PANEL + j % PANEL]);
+                        prop_assert!((found - exact).abs() < 1e-5, "{isa:?} ({r}, {j}): {found} for {exact}");
+                    }
+                }
+                if isa != Isa::Scalar {
+                    let first = fused.get_or_insert_with(|| c.clone());
+                    prop_assert!(first.iter().zip(c.iter()).all(|(x, y)| x.to_bits() == y.to_bits()));
+                }
+            }
+        }
+
+        #[test]
+        fn transposed_panels_match_plain_products(
+            m in 1usize..70,
+            total in 1usize..70,
+            keep in 1usize..4,
+            accumulate: bool,
+        ) {
+            let rows: Vec<u32> = (0..total as u32).filter(|r| keep == 1 || r % keep as u32 == 1).collect();
+            let (mut a, plain_a) = matrix(total, m, 4);
+            let (b, plain_b) = matrix(rows.len(), PANEL, 5);
+            let mut fused: Option<Buffer> = None;
+            for isa in supported() {
+                let mut c = Buffer::zeros(m * PANEL);
+                c.fill(0.25);
+                let start = if accumulate { Start::Output } else { Start::Zero };
+                // SAFETY: the matrices were built with these extents.
+                unsafe {
+                    transposed_panel(isa, &rows, m, view(&mut a, total), b.as_ptr(), c.as_mut_ptr(), start);
+                }
+                for i in 0..m {
+                    for j in 0..PANEL {
+                        let term = |(r, &row): (usize, &u32)| {
+                            f64::from(plain_a[row as usize * m + i]) * f64::from(plain_b[r * PANEL + j])
+                        };
+                        let sum: f64 = rows.iter().enumerate().map(term).sum();
+                        let exact = sum + if accumulate { 0.25 } else { 0.0 };
+                        let found = f64::from(c[i * PANEL + j]);
+                        prop_assert!((found - exact).abs() < 1e-5, "{isa:?} ({i}, {j}): {found} for {exact}");
+                    }
+                }
+                if isa != Isa::Scalar {
+                    let first = fused.get_or_insert_with(|| c.clone());
+                    prop_assert!(first.iter().zip(c.iter()).all(|(x, y)| x.to_bits() == y.to_bits()));
+                }
             }
         }
     }

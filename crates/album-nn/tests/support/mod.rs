@@ -1,5 +1,6 @@
 //! A plain f64 implementation of what the engine computes, and finite differences on it.
 #![allow(dead_code)] // each test file uses its part
+#![allow(clippy::unwrap_used)]
 
 use album_nn::{Matrix, Mlp, Tensor};
 use rand_chacha::ChaCha8Rng;

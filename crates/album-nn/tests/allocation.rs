@@ -1,0 +1,78 @@
+//! A training step allocates nothing once its buffers have grown.
+#![allow(unsafe_code)]
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use album_nn::{Adam, Mlp, MlpSpec, Pool, Tape};
+use support::*;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_step_allocates_nothing_after_warm_up() {
+    let mut rng = rng(1);
+    let rows = 96;
+    let mut q = Mlp::new(MlpSpec::new(5, &[64, 64], 1).layer_norm(true).members(2), &mut rng);
+    let mut pi = Mlp::new(MlpSpec::new(3, &[64], 2), &mut rng);
+    let mut target = q.clone();
+    let (mut adam_q, mut adam_pi) = (Adam::new(&q, 1e-3), Adam::new(&pi, 1e-3));
+    let pool = Pool::new(3);
+    let mut tape = Tape::new(&pool);
+    // Batches whose hinges are active on different numbers of rows, few at first.
+    let batches: Vec<_> = (0..12)
+        .map(|i| {
+            let mut y = random(&mut rng, rows, 1, 2.0);
+            y.data_mut().iter_mut().for_each(|y| *y += i as f32 - 3.0);
+            (random(&mut rng, rows, 3, 1.0), random(&mut rng, rows, 2, 1.0), y)
+        })
+        .collect();
+    let mut at_warm_up = 0;
+    for (i, (s, a, y)) in batches.iter().enumerate() {
+        if i == 3 {
+            at_warm_up = ALLOCATIONS.load(Ordering::Relaxed);
+        }
+        let tape = tape.begin();
+        let (s, a, y) = (tape.constant(s), tape.constant(a), tape.constant(y));
+        let sa = tape.concat_cols(&[s, a]);
+        let bootstrap = tape.apply_frozen(&target, sa).min_cols();
+        let action = tape.apply(&pi, s);
+        let value = tape.apply_frozen(&q, tape.concat_cols(&[s, action.tanh()])).mean_cols();
+        let hinge = (y + 0.9 * bootstrap - tape.apply(&q, sa)).relu().mean();
+        let loss = hinge - value.mean() + (action - a).square().sum_cols().mean();
+        let gradients = loss.backward();
+        assert!(loss.item().is_finite() && gradients.norm(&q).is_finite());
+        adam_q.step(&mut q, &gradients);
+        adam_pi.step(&mut pi, &gradients);
+        target.track(&q, 0.005, &pool);
+    }
+    let after = ALLOCATIONS.load(Ordering::Relaxed);
+    assert_eq!(after - at_warm_up, 0, "allocations in {} steps", batches.len() - 3);
+}
