@@ -61,12 +61,9 @@ impl Episodes {
     /// left out; [`Dataset`](crate::Dataset) refuses them before.
     pub fn from_last_rows(last: &[bool]) -> Self {
         let mut starts = vec![0];
-        let mut episode = 0;
-        for (row, _) in last.iter().enumerate().filter(|(_, last)| **last) {
-            // Every episode before has one row more than transitions, and so has this one.
-            starts.push(row - episode);
-            episode += 1;
-        }
+        let ends = last.iter().enumerate().filter(|(_, last)| **last);
+        // Every episode before has one row more than transitions, and so has this one.
+        starts.extend(ends.enumerate().map(|(episode, (row, _))| row - episode));
         Self { starts }
     }
 

@@ -1,6 +1,12 @@
-//! Bytes in, checked arrays out.
+//! Bytes in, checked arrays and datasets out.
 //!
-//! The reader and writer of NumPy's `.npy` and `.npz` files for all of album.
+//! Two layers. Below, the reader and writer of NumPy's `.npy` and `.npz` files for
+//! all of album. Above it the [`Dataset`] of the neural agents with its [`Episodes`],
+//! the K-step windows that [`Segments`] cut out of it for the transitions that a
+//! [`Sampler`] draws, and [`ogbench`], which knows tasks and their files.
+//!
+//! # Files
+//!
 //! Files are not trusted: whatever they claim is held against [`Limits`] and
 //! against the bytes that are there before memory is allocated, pickles are
 //! never read, and every error says which file and array is meant, what was
@@ -34,18 +40,28 @@
 
 mod array;
 pub mod atomic;
+mod dataset;
 mod directory;
+mod episodes;
 mod error;
 mod limits;
 mod npy;
 mod npz;
+pub mod ogbench;
 pub mod returns;
 pub mod rng;
+mod sampler;
+mod segments;
+pub mod suggest;
 mod writer;
 
 pub use array::{Array, DType, Data};
+pub use dataset::{ACTION_LIMIT, Dataset, Rows};
+pub use episodes::{Episodes, Location};
 pub use error::{DataError, Place};
 pub use limits::Limits;
 pub use npy::{read_npy, read_npy_with};
 pub use npz::Npz;
+pub use sampler::Sampler;
+pub use segments::{AfterGoal, Batch, KStepTail, SegmentConfig, SegmentError, Segments};
 pub use writer::NpzWriter;

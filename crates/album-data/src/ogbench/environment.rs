@@ -1,0 +1,123 @@
+//! The environments of OGBench that have single-task variants with state observations.
+
+use crate::ogbench::goal::Goal;
+use crate::ogbench::locomaze::MazeSize;
+
+/// What kind of environment it is; each kind has its own goals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Family {
+    /// A disc that moves through a maze.
+    PointMaze(MazeSize),
+    /// An ant with four legs walks through a maze.
+    AntMaze(MazeSize),
+    /// A humanoid walks through a maze.
+    HumanoidMaze(MazeSize),
+    /// An ant dribbles a ball across an open arena.
+    AntSoccerArena,
+    /// An ant dribbles a ball through the medium maze.
+    AntSoccerMedium,
+    /// A robot arm moves this many cubes.
+    Cube(usize),
+    /// A robot arm with a cube, two buttons, a drawer and a window.
+    Scene,
+    /// A robot arm presses buttons that switch their neighbours.
+    Puzzle {
+        /// Rows of buttons.
+        rows: usize,
+        /// Buttons in a row.
+        columns: usize,
+    },
+}
+
+/// Facts about one environment, as the package `ogbench` 1.2.2 has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Environment {
+    /// Its name, e.g. `antmaze-large`.
+    pub name: &'static str,
+    /// What kind it is.
+    pub family: Family,
+    /// Numbers in one observation.
+    pub observation_dim: usize,
+    /// Numbers in one action, each within ±1.
+    pub action_dim: usize,
+    /// Length of the simulator's `qpos`.
+    pub qpos_dim: usize,
+    /// Steps after which an episode is cut off.
+    pub horizon: usize,
+    /// The task that a name without `-taskN` means.
+    pub default_task: usize,
+    /// The kinds of data there are, e.g. `navigate`.
+    pub data_kinds: &'static [&'static str],
+}
+
+use Family::{AntMaze, AntSoccerArena, AntSoccerMedium, Cube, HumanoidMaze, PointMaze, Puzzle, Scene};
+use MazeSize::{Giant, Large, Medium};
+
+const WALKS: &[&str] = &["navigate", "stitch"];
+const WALKS_AND_EXPLORES: &[&str] = &["navigate", "stitch", "explore"];
+const PLAYS: &[&str] = &["play", "noisy"];
+
+/// Every environment, in the order of families and difficulty.
+#[rustfmt::skip]
+pub static ENVIRONMENTS: [Environment; 20] = [
+    //  name                  family                           obs act  nq  horizon task  data
+    row("pointmaze-medium",    PointMaze(Medium),               2,  2,  2, 1000, 1, WALKS),
+    row("pointmaze-large",     PointMaze(Large),                2,  2,  2, 1000, 1, WALKS),
+    row("pointmaze-giant",     PointMaze(Giant),                2,  2,  2, 1000, 1, WALKS),
+    row("antmaze-medium",      AntMaze(Medium),                29,  8, 15, 1000, 1, WALKS_AND_EXPLORES),
+    row("antmaze-large",       AntMaze(Large),                 29,  8, 15, 1000, 1, WALKS_AND_EXPLORES),
+    row("antmaze-giant",       AntMaze(Giant),                 29,  8, 15, 1000, 1, WALKS),
+    row("humanoidmaze-medium", HumanoidMaze(Medium),           69, 21, 28, 2000, 1, WALKS),
+    row("humanoidmaze-large",  HumanoidMaze(Large),            69, 21, 28, 2000, 1, WALKS),
+    row("humanoidmaze-giant",  HumanoidMaze(Giant),            69, 21, 28, 4000, 1, WALKS),
+    row("antsoccer-arena",     AntSoccerArena,                 42,  8, 22, 1000, 4, WALKS),
+    row("antsoccer-medium",    AntSoccerMedium,                42,  8, 22, 1000, 4, WALKS),
+    row("cube-single",         Cube(1),                        28,  5, 21,  200, 2, PLAYS),
+    row("cube-double",         Cube(2),                        37,  5, 28,  500, 2, PLAYS),
+    row("cube-triple",         Cube(3),                        46,  5, 35, 1000, 2, PLAYS),
+    row("cube-quadruple",      Cube(4),                        55,  5, 42, 1000, 2, PLAYS),
+    row("scene",               Scene,                          40,  5, 25,  750, 2, PLAYS),
+    row("puzzle-3x3",          Puzzle { rows: 3, columns: 3 }, 55,  5, 23,  500, 4, PLAYS),
+    row("puzzle-4x4",          Puzzle { rows: 4, columns: 4 }, 83,  5, 30,  500, 4, PLAYS),
+    row("puzzle-4x5",          Puzzle { rows: 4, columns: 5 }, 99,  5, 34, 1000, 2, PLAYS),
+    row("puzzle-4x6",          Puzzle { rows: 4, columns: 6 }, 115, 5, 38, 1000, 2, PLAYS),
+];
+
+#[allow(clippy::too_many_arguments, reason = "one line of the table above")]
+const fn row(
+    name: &'static str,
+    family: Family,
+    observation_dim: usize,
+    action_dim: usize,
+    qpos_dim: usize,
+    horizon: usize,
+    default_task: usize,
+    data_kinds: &'static [&'static str],
+) -> Environment {
+    Environment { name, family, observation_dim, action_dim, qpos_dim, horizon, default_task, data_kinds }
+}
+
+impl Environment {
+    /// Tasks of each environment, numbered from 1.
+    pub const TASKS: usize = 5;
+
+    /// Where the ball's `x` stands in the `qpos` of antsoccer.
+    const BALL: usize = 15;
+
+    /// The goal of a task from 1 to 5; `None` if it is not known here.
+    pub fn goal(&self, task: usize) -> Option<Goal> {
+        let number = task.checked_sub(1)?;
+        let (qpos, cell, tolerance) = match self.family {
+            PointMaze(size) => (0, size.tasks().get(number)?.goal, 1.0),
+            AntMaze(size) | HumanoidMaze(size) => (0, size.tasks().get(number)?.goal, 0.5),
+            AntSoccerArena => {
+                let cells = [(5, 2), (2, 2), (6, 6), (6, 1), (1, 6)];
+                (Self::BALL, (*cells.get(number)?).into(), 0.5)
+            }
+            AntSoccerMedium | Cube(_) | Scene | Puzzle { .. } => return None,
+        };
+        Some(Goal::Reach { qpos, xy: cell.center(), tolerance })
+    }
+}

@@ -1,0 +1,29 @@
+//! OGBench: names of tasks, facts about environments, goals, and files.
+//!
+//! One file, such as `pointmaze-medium-navigate-v0.npz`, holds states and actions
+//! for all five tasks of an environment. It has no rewards: they follow from the
+//! [`Goal`] of the task that a [`TaskName`] names.
+//!
+//! ```
+//! use album_data::ogbench::{Goal, TaskName};
+//!
+//! # fn main() -> Result<(), album_data::ogbench::UnknownTask> {
+//! let task: TaskName = "pointmaze-large-navigate-singletask-task2-v0".parse()?;
+//! assert_eq!(task.dataset_file(), "pointmaze-large-navigate-v0.npz");
+//! assert_eq!(task.environment().horizon, 1000);
+//! assert_eq!(task.goal(), Some(Goal::Reach { qpos: 0, xy: [0.0, 24.0], tolerance: 1.0 }));
+//! # Ok(())
+//! # }
+//! ```
+
+mod environment;
+mod goal;
+mod load;
+mod locomaze;
+mod task_name;
+
+pub use environment::{ENVIRONMENTS, Environment, Family};
+pub use goal::{Goal, within};
+pub use load::{Label, LoadError, Needs, RowState, load_labelled, load_task};
+pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};
+pub use task_name::{TaskName, UnknownTask};

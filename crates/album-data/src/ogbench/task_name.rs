@@ -1,0 +1,164 @@
+//! Names of tasks, such as `pointmaze-medium-navigate-singletask-task1-v0`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ogbench::environment::{ENVIRONMENTS, Environment};
+use crate::ogbench::goal::Goal;
+use crate::suggest;
+
+/// A task of OGBench: an environment, a kind of data, and one of five goals.
+///
+/// Written `<environment>-<data>-singletask[-taskN]-v0`; without `-taskN` the
+/// environment's default task is meant.
+///
+/// ```
+/// use album_data::ogbench::TaskName;
+///
+/// # fn main() -> Result<(), album_data::ogbench::UnknownTask> {
+/// let task: TaskName = "puzzle-3x3-play-singletask-v0".parse()?;
+/// assert_eq!(task.task(), 4);
+/// assert_eq!(task.environment_id(), "puzzle-3x3-singletask-v0");
+/// assert_eq!(task.validation_file(), "puzzle-3x3-play-v0-val.npz");
+///
+/// let error = "pointmaze-medum-navigate-singletask-task1-v0".parse::<TaskName>().unwrap_err();
+/// assert_eq!(error.suggestions[0], "pointmaze-medium-navigate-singletask-task1-v0");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskName {
+    environment: &'static Environment,
+    data_kind: &'static str,
+    /// As written; `None` is the default task.
+    number: Option<usize>,
+}
+
+/// No task has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown task `{}`{}", .found.escape_debug(), suggest::did_you_mean(.suggestions))]
+pub struct UnknownTask {
+    /// The name that was given.
+    pub found: String,
+    /// Names of tasks that look like it, the nearest first. May be empty.
+    pub suggestions: Vec<String>,
+}
+
+impl TaskName {
+    /// Every task there is, the default of each environment before its numbered ones.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ENVIRONMENTS.iter().flat_map(|environment| {
+            environment.data_kinds.iter().flat_map(move |&data_kind| {
+                let numbers = [None].into_iter().chain((1..=Environment::TASKS).map(Some));
+                numbers.map(move |number| Self { environment, data_kind, number })
+            })
+        })
+    }
+
+    /// The environment.
+    pub fn environment(&self) -> &'static Environment {
+        self.environment
+    }
+
+    /// The kind of data, e.g. `navigate`.
+    pub fn data_kind(&self) -> &'static str {
+        self.data_kind
+    }
+
+    /// The task's number from 1 to 5, that of the default if the name has none.
+    pub fn task(&self) -> usize {
+        self.number.unwrap_or(self.environment.default_task)
+    }
+
+    /// The goal, from which rewards and masks follow; `None` if album does not know
+    /// the goals of this environment.
+    pub fn goal(&self) -> Option<Goal> {
+        self.environment.goal(self.task())
+    }
+
+    /// The name under which the package `ogbench` has the environment.
+    pub fn environment_id(&self) -> String {
+        format!("{}-singletask{}-v0", self.environment.name, self.suffix())
+    }
+
+    /// The name of the dataset, which all tasks of the environment share.
+    pub fn dataset_name(&self) -> String {
+        format!("{}-{}-v0", self.environment.name, self.data_kind)
+    }
+
+    /// The file with the training data.
+    pub fn dataset_file(&self) -> String {
+        format!("{}.npz", self.dataset_name())
+    }
+
+    /// The file with the validation data.
+    pub fn validation_file(&self) -> String {
+        format!("{}-val.npz", self.dataset_name())
+    }
+
+    fn suffix(&self) -> String {
+        self.number.map(|number| format!("-task{number}")).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-singletask{}-v0", self.environment.name, self.data_kind, self.suffix())
+    }
+}
+
+impl FromStr for TaskName {
+    type Err = UnknownTask;
+
+    fn from_str(name: &str) -> Result<Self, UnknownTask> {
+        // A few hundred names: comparing all is simpler than taking one apart.
+        let tasks: Vec<(String, Self)> = Self::all().map(|task| (task.to_string(), task)).collect();
+        if let Some((_, task)) = tasks.iter().find(|(known, _)| known == name) {
+            return Ok(*task);
+        }
+        let suggestions = suggest::nearest(name, tasks.iter().map(|(known, _)| known.as_str()), 3);
+        Err(UnknownTask {
+            found: name.to_owned(),
+            suggestions: suggestions.into_iter().map(str::to_owned).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive() {
+        assert_eq!(TaskName::all().count(), 252);
+        for task in TaskName::all() {
+            assert_eq!(task.to_string().parse(), Ok(task));
+        }
+    }
+
+    #[test]
+    fn near_names_are_suggested() {
+        let message = |name: &str| name.parse::<TaskName>().unwrap_err().to_string();
+        assert_eq!(
+            message("antmaze-large-navigate-singletask-task6-v0"),
+            "unknown task `antmaze-large-navigate-singletask-task6-v0`; did you mean \
+             `antmaze-large-navigate-singletask-task1-v0`, `antmaze-large-navigate-singletask-task2-v0` or \
+             `antmaze-large-navigate-singletask-task3-v0`?"
+        );
+        assert!(message("pointmaze-giant").contains("`pointmaze-giant-navigate-singletask-v0`"));
+        assert_eq!(message("breakout\n"), "unknown task `breakout\\n`");
+    }
+
+    #[test]
+    fn goals_of_the_table() {
+        let xy = |name: &str| match name.parse::<TaskName>().unwrap().goal() {
+            Some(Goal::Reach { xy, qpos, tolerance }) => (xy, qpos, tolerance),
+            None => panic!("no goal"),
+        };
+        assert_eq!(xy("pointmaze-medium-navigate-singletask-v0"), ([20.0, 20.0], 0, 1.0));
+        assert_eq!(xy("antmaze-giant-navigate-singletask-task4-v0"), ([44.0, 16.0], 0, 0.5));
+        assert_eq!(xy("antsoccer-arena-navigate-singletask-v0"), ([0.0, 20.0], 15, 0.5));
+        let cube: TaskName = "cube-single-play-singletask-v0".parse().unwrap();
+        assert_eq!(cube.goal(), None);
+    }
+}

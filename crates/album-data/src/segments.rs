@@ -1,0 +1,425 @@
+//! K-step windows: what a batch of training needs to know of the steps that follow.
+
+use crate::dataset::Dataset;
+
+/// What happens to a window that the end of its episode cuts short.
+///
+/// Such windows are the last `K - 1` of every episode. Every rule leaves the
+/// one-step part of a row alone; they differ in the K-step part and its weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KStepTail {
+    /// The window has the `h < K` steps that are left, and the bootstrap factor is
+    /// `gamma^h` with this `h`: a correct target of a shorter horizon. Weight 1.
+    #[default]
+    Truncate,
+    /// The row has weight 0, and the others are weighted up so that a mean over the
+    /// batch is the mean over the rows that count. A window that reached the goal
+    /// before the end ([`AfterGoal::Stop`]) is not cut short and counts.
+    Drop,
+    /// The row has weight 0 and the others 1, as in the Q-chunking code: a mean over
+    /// the batch still divides by its full size. Goals do not matter here.
+    QcValid,
+}
+
+/// What happens in a window after a state in which the task is solved (mask 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterGoal {
+    /// The window ends with the reward of that state; nothing follows, the
+    /// bootstrap factor is 0.
+    #[default]
+    Stop,
+    /// The rewards of the whole window are summed, those after the goal too, as in
+    /// the Q-chunking code. The bootstrap factor is 0.
+    QcSum,
+}
+
+/// The options of K-step windows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SegmentConfig {
+    /// Steps in a window, at least 1. Default 10.
+    pub k: usize,
+    /// Discount of one step, above 0 and at most 1. Default 0.99.
+    pub gamma: f64,
+    /// The rule for windows that an episode's end cuts short.
+    pub tail: KStepTail,
+    /// The rule for what follows a solved task.
+    pub after_goal: AfterGoal,
+}
+
+impl Default for SegmentConfig {
+    fn default() -> Self {
+        Self { k: 10, gamma: 0.99, tail: KStepTail::default(), after_goal: AfterGoal::default() }
+    }
+}
+
+/// Why a [`SegmentConfig`] was refused.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// The window has no or too many steps.
+    #[error("k: found {0}, expected 1 to 1000000 steps")]
+    Steps(usize),
+    /// The discount is impossible.
+    #[error("gamma: found {0}, expected a discount above 0 and at most 1")]
+    Discount(f64),
+}
+
+/// Cuts K-step windows out of a dataset.
+///
+/// For the transition `t` with `L` transitions left in its episode (itself
+/// included), let `h = min(K, L)`, and let `tau` be the first offset with mask 0, if
+/// there is one below `h`. Then a row of a [`Batch`] holds
+///
+/// ```text
+///                         no goal in the window     goal at tau < h
+///                                                   Stop                QcSum
+/// return_k                sum_{i<h} gamma^i r_i     sum_{i<=tau} ...    sum_{i<h} ...
+/// bootstrap_k             gamma^h                   0                   0
+/// steps_k                 h                         tau + 1             h
+/// last_observation        s_{t + steps_k}
+/// ```
+///
+/// so that the K-step target is always `return_k + bootstrap_k * V(last_observation)`,
+/// and the one-step target is `reward + gamma * mask * V(next_observation)`. The
+/// end of an episode is not a goal: the last state keeps its bootstrap. No window
+/// reads beyond its episode. Sums are made in `f64`.
+///
+/// ```
+/// use album_data::{Batch, Dataset, Rows, SegmentConfig, Segments};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let rows = Rows {
+/// #     observation_dim: 1,
+/// #     action_dim: 1,
+/// #     observations: vec![0.0, 1.0, 2.0, 3.0],
+/// #     actions: vec![0.0; 4],
+/// #     rewards: vec![-1.0; 4],
+/// #     masks: vec![1.0; 4],
+/// #     terminals: vec![false, false, false, true],
+/// # };
+/// // Three transitions between the states 0, 1, 2, 3, each with reward -1.
+/// let dataset = Dataset::from_rows(rows)?;
+/// let segments = Segments::new(SegmentConfig { k: 2, gamma: 0.5, ..SegmentConfig::default() })?;
+/// let mut batch = Batch::new(&dataset, 2);
+/// batch.indices_mut().copy_from_slice(&[0, 2]);
+/// segments.gather(&dataset, &mut batch);
+/// assert_eq!(batch.returns_k(), [-1.5, -1.0]); // the second window has one step left
+/// assert_eq!(batch.bootstraps_k(), [0.25, 0.5]);
+/// assert_eq!(batch.last_observations(), [2.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Segments {
+    config: SegmentConfig,
+    /// `gamma^0` to `gamma^K`.
+    powers: Vec<f64>,
+}
+
+/// What one window comes to.
+struct Window {
+    return_k: f64,
+    bootstrap_k: f64,
+    steps_k: usize,
+    counts: bool,
+}
+
+impl Segments {
+    /// Checks the options.
+    pub fn new(config: SegmentConfig) -> Result<Self, SegmentError> {
+        if !(1..=1_000_000).contains(&config.k) {
+            return Err(SegmentError::Steps(config.k));
+        }
+        if !(config.gamma > 0.0 && config.gamma <= 1.0) {
+            return Err(SegmentError::Discount(config.gamma));
+        }
+        let powers = (0..=config.k).map(|i| config.gamma.powi(i as i32)).collect();
+        Ok(Self { config, powers })
+    }
+
+    /// The options.
+    pub fn config(&self) -> &SegmentConfig {
+        &self.config
+    }
+
+    /// Fills a batch from its [`indices`](Batch::indices_mut). Allocates nothing.
+    ///
+    /// # Panics
+    ///
+    /// If the batch was made for other dimensions, or an index is out of range.
+    pub fn gather(&self, dataset: &Dataset, batch: &mut Batch) {
+        let Batch { indices, observation_dim: width, action_dim, .. } = batch;
+        let (width, action_dim) = (*width, *action_dim);
+        assert_eq!(width, dataset.observation_dim(), "the batch was made for another dataset");
+        assert_eq!(action_dim, dataset.action_dim(), "the batch was made for another dataset");
+        let (first, rest) = batch.states.split_at_mut(indices.len() * width);
+        let (next, last) = rest.split_at_mut(indices.len() * width);
+        let mut counted = 0;
+        for (i, &transition) in indices.iter().enumerate() {
+            let place = dataset.locate(transition);
+            let window = self.window(dataset, place.row, place.left);
+            let states = i * width..(i + 1) * width;
+            first[states.clone()].copy_from_slice(dataset.state(place.row));
+            next[states.clone()].copy_from_slice(dataset.state(place.row + 1));
+            last[states].copy_from_slice(dataset.state(place.row + window.steps_k));
+            batch.actions[i * action_dim..(i + 1) * action_dim]
+                .copy_from_slice(dataset.action_of_row(place.row));
+            batch.rewards[i] = dataset.rewards()[place.row];
+            batch.masks[i] = dataset.masks()[place.row];
+            batch.returns_k[i] = window.return_k as f32;
+            batch.bootstraps_k[i] = window.bootstrap_k as f32;
+            batch.steps_k[i] = window.steps_k as u32;
+            batch.weights_k[i] = f32::from(u8::from(window.counts));
+            counted += usize::from(window.counts);
+        }
+        if self.config.tail == KStepTail::Drop && counted > 0 {
+            let weight = indices.len() as f32 / counted as f32;
+            batch.weights_k.iter_mut().for_each(|w| *w *= weight);
+        }
+    }
+
+    /// The window that starts at `row` with `left` transitions to the episode's end.
+    fn window(&self, dataset: &Dataset, row: usize, left: usize) -> Window {
+        let steps = self.config.k.min(left);
+        let rewards = &dataset.rewards()[row..row + steps];
+        let goal = dataset.masks()[row..row + steps].iter().position(|&mask| mask == 0.0);
+        let whole = left >= self.config.k;
+        let (steps_k, counts) = match (self.config.after_goal, goal) {
+            (AfterGoal::Stop, Some(tau)) => (tau + 1, self.config.tail != KStepTail::QcValid || whole),
+            _ => (steps, self.config.tail == KStepTail::Truncate || whole),
+        };
+        let return_k = rewards[..steps_k]
+            .iter()
+            .zip(&self.powers)
+            .map(|(&reward, power)| f64::from(reward) * power)
+            .sum();
+        let bootstrap_k = if goal.is_some() { 0.0 } else { self.powers[steps_k] };
+        Window { return_k, bootstrap_k, steps_k, counts }
+    }
+}
+
+/// Buffers for one batch, made once and filled by [`Segments::gather`] again and again.
+///
+/// Every matrix is flat, row by row. The three kinds of states follow each other in
+/// one buffer, so that one pass of a value network can take them all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    observation_dim: usize,
+    action_dim: usize,
+    indices: Vec<usize>,
+    states: Vec<f32>,
+    actions: Vec<f32>,
+    rewards: Vec<f32>,
+    masks: Vec<f32>,
+    returns_k: Vec<f32>,
+    bootstraps_k: Vec<f32>,
+    steps_k: Vec<u32>,
+    weights_k: Vec<f32>,
+}
+
+impl Batch {
+    /// Buffers for `size` transitions of a dataset.
+    pub fn new(dataset: &Dataset, size: usize) -> Self {
+        let (observation_dim, action_dim) = (dataset.observation_dim(), dataset.action_dim());
+        let column = vec![0.0; size];
+        Self {
+            observation_dim,
+            action_dim,
+            indices: vec![0; size],
+            states: vec![0.0; 3 * size * observation_dim],
+            actions: vec![0.0; size * action_dim],
+            rewards: column.clone(),
+            masks: column.clone(),
+            returns_k: column.clone(),
+            bootstraps_k: column.clone(),
+            steps_k: vec![0; size],
+            weights_k: column,
+        }
+    }
+
+    /// Number of transitions.
+    pub fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Whether there is room for no transition.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// Numbers in one observation.
+    pub fn observation_dim(&self) -> usize {
+        self.observation_dim
+    }
+
+    /// Numbers in one action.
+    pub fn action_dim(&self) -> usize {
+        self.action_dim
+    }
+
+    /// The transitions of this batch.
+    pub fn indices(&self) -> &[usize] {
+        &self.indices
+    }
+
+    /// The transitions to gather, for [`Sampler::fill`](crate::Sampler::fill).
+    pub fn indices_mut(&mut self) -> &mut [usize] {
+        &mut self.indices
+    }
+
+    /// The states `s`, then all next states `s'`, then all last states `s_K`:
+    /// three times as many rows as the batch.
+    pub fn states(&self) -> &[f32] {
+        &self.states
+    }
+
+    /// The states `s`.
+    pub fn observations(&self) -> &[f32] {
+        self.state_block(0)
+    }
+
+    /// The states `s'` one step later.
+    pub fn next_observations(&self) -> &[f32] {
+        self.state_block(1)
+    }
+
+    /// The states `s_K` at the end of each window.
+    pub fn last_observations(&self) -> &[f32] {
+        self.state_block(2)
+    }
+
+    /// The actions `a`.
+    pub fn actions(&self) -> &[f32] {
+        &self.actions
+    }
+
+    /// The rewards `r` of `s` and `a`.
+    pub fn rewards(&self) -> &[f32] {
+        &self.rewards
+    }
+
+    /// The masks `m`: 0 where the task is solved in `s`.
+    pub fn masks(&self) -> &[f32] {
+        &self.masks
+    }
+
+    /// The discounted sums of rewards in each window.
+    pub fn returns_k(&self) -> &[f32] {
+        &self.returns_k
+    }
+
+    /// What `V(s_K)` is multiplied by in the K-step target: `gamma^h`, or 0 after a goal.
+    pub fn bootstraps_k(&self) -> &[f32] {
+        &self.bootstraps_k
+    }
+
+    /// How many steps `s_K` is after `s`.
+    pub fn steps_k(&self) -> &[u32] {
+        &self.steps_k
+    }
+
+    /// The `valid` weight of each row in K-step losses, see [`KStepTail`]. A loss is
+    /// always the mean over the batch of weight times term.
+    pub fn weights_k(&self) -> &[f32] {
+        &self.weights_k
+    }
+
+    fn state_block(&self, block: usize) -> &[f32] {
+        let size = self.indices.len() * self.observation_dim;
+        &self.states[block * size..(block + 1) * size]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rows;
+
+    /// Six transitions in episodes of four and two; the task is solved in state 2.
+    fn dataset() -> Dataset {
+        Dataset::from_rows(Rows {
+            observation_dim: 1,
+            action_dim: 1,
+            observations: vec![0., 1., 2., 3., 4., 10., 11., 12.],
+            actions: vec![0.0, 0.1, 0.2, 0.3, 0.0, 0.5, 0.6, 0.0],
+            rewards: vec![-1., -2., -4., -8., 0., -16., -32., 0.],
+            masks: vec![1., 1., 0., 1., 1., 1., 1., 1.],
+            terminals: vec![false, false, false, false, true, false, false, true],
+        })
+        .unwrap()
+    }
+
+    fn gather(tail: KStepTail, after_goal: AfterGoal) -> Batch {
+        let dataset = dataset();
+        let segments = Segments::new(SegmentConfig { k: 2, gamma: 0.5, tail, after_goal }).unwrap();
+        let mut batch = Batch::new(&dataset, 6);
+        batch.indices_mut().copy_from_slice(&[0, 1, 2, 3, 4, 5]);
+        segments.gather(&dataset, &mut batch);
+        batch
+    }
+
+    #[test]
+    fn truncate_and_stop() {
+        let batch = gather(KStepTail::Truncate, AfterGoal::Stop);
+        assert_eq!(batch.observations(), [0., 1., 2., 3., 10., 11.]);
+        assert_eq!(batch.next_observations(), [1., 2., 3., 4., 11., 12.]);
+        assert_eq!(batch.actions(), [0.0, 0.1, 0.2, 0.3, 0.5, 0.6]);
+        assert_eq!(batch.rewards(), [-1., -2., -4., -8., -16., -32.]);
+        assert_eq!(batch.masks(), [1., 1., 0., 1., 1., 1.]);
+        assert_eq!(batch.returns_k(), [-2., -4., -4., -8., -32., -32.]);
+        assert_eq!(batch.bootstraps_k(), [0.25, 0., 0., 0.5, 0.25, 0.5]);
+        assert_eq!(batch.steps_k(), [2, 2, 1, 1, 2, 1]);
+        assert_eq!(batch.last_observations(), [2., 3., 3., 4., 12., 12.]);
+        assert_eq!(batch.weights_k(), [1.; 6]);
+    }
+
+    #[test]
+    fn summing_goes_on_after_the_goal() {
+        let batch = gather(KStepTail::Truncate, AfterGoal::QcSum);
+        assert_eq!(batch.returns_k(), [-2., -4., -8., -8., -32., -32.]);
+        assert_eq!(batch.bootstraps_k(), [0.25, 0., 0., 0.5, 0.25, 0.5]);
+        assert_eq!(batch.last_observations(), [2., 3., 4., 4., 12., 12.]);
+    }
+
+    #[test]
+    fn weights_of_short_windows() {
+        let batch = gather(KStepTail::Drop, AfterGoal::Stop);
+        assert_eq!(batch.weights_k(), [1.5, 1.5, 1.5, 0., 1.5, 0.]);
+        let batch = gather(KStepTail::QcValid, AfterGoal::QcSum);
+        assert_eq!(batch.weights_k(), [1., 1., 1., 0., 1., 0.]);
+    }
+
+    #[test]
+    fn a_goal_completes_a_short_window_except_in_qc() {
+        let dataset = dataset();
+        let weight = |tail| {
+            let config = SegmentConfig { k: 3, gamma: 0.5, tail, after_goal: AfterGoal::Stop };
+            let mut batch = Batch::new(&dataset, 1);
+            batch.indices_mut()[0] = 2; // two steps left, solved at once
+            Segments::new(config).unwrap().gather(&dataset, &mut batch);
+            batch.weights_k()[0]
+        };
+        assert_eq!(weight(KStepTail::Drop), 1.0);
+        assert_eq!(weight(KStepTail::QcValid), 0.0);
+    }
+
+    #[test]
+    fn a_batch_of_only_dropped_rows_has_no_weight() {
+        let dataset = dataset();
+        let config = SegmentConfig { k: 9, tail: KStepTail::Drop, ..SegmentConfig::default() };
+        let mut batch = Batch::new(&dataset, 1);
+        batch.indices_mut()[0] = 4;
+        Segments::new(config).unwrap().gather(&dataset, &mut batch);
+        assert_eq!(batch.weights_k(), [0.0]);
+    }
+
+    #[test]
+    fn impossible_options() {
+        let message = |k, gamma| {
+            Segments::new(SegmentConfig { k, gamma, ..SegmentConfig::default() }).unwrap_err().to_string()
+        };
+        assert_eq!(message(0, 0.99), "k: found 0, expected 1 to 1000000 steps");
+        assert_eq!(message(1, 1.5), "gamma: found 1.5, expected a discount above 0 and at most 1");
+        assert!(message(1, f64::NAN).contains("found NaN"));
+    }
+}
