@@ -51,7 +51,7 @@ pub use discounted_system::DiscountedSystem;
 pub use empirical::EmpiricalMdp;
 pub use error::TabularError;
 pub use lblp::{Family, Lblp, Weights};
-pub use mdp::{Mdp, check_gamma, max_difference};
+pub use mdp::{Action, Mdp, check_gamma, max_difference};
 pub use mudworld::{ACTIONS, Behaviour, MUD_PROBABILITY, MudWorld};
 pub use policy::policy_value;
 pub use relaxation::{Gradient, Relaxation, hinge};

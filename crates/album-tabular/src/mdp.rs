@@ -4,6 +4,9 @@ use crate::TabularError;
 use crate::sparse::Csr;
 use std::ops::Range;
 
+/// One action of a state: its expected reward and its successors with their probabilities.
+pub type Action = (f64, Vec<(usize, f64)>);
+
 /// A finite MDP, pair by pair. A *pair* is a state with one of its actions; the pairs of a state are contiguous.
 ///
 /// A state without pairs is absorbing and has the value 0. Such states come last, so that the states
@@ -31,11 +34,7 @@ impl Mdp {
     /// assert_eq!(q, vec![1.0, 0.6]);
     /// # Ok::<(), album_tabular::TabularError>(())
     /// ```
-    pub fn new(
-        gamma: f64,
-        states: usize,
-        pairs: &[Vec<(f64, Vec<(usize, f64)>)>],
-    ) -> Result<Self, TabularError> {
+    pub fn new(gamma: f64, states: usize, pairs: &[Vec<Action>]) -> Result<Self, TabularError> {
         let mut first_pair = vec![0];
         let mut reward = Vec::new();
         let mut kernel = Csr::new(states);

@@ -314,10 +314,11 @@ fn text(r: &Report, args: &Args) -> String {
         (
             "data",
             format!(
-                "{}: {} transitions in {} trajectories",
+                "{}: {} transitions in {} {}",
                 r.input,
                 count(r.transitions),
-                count(r.trajectories)
+                count(r.trajectories),
+                if r.trajectories == 1 { "trajectory" } else { "trajectories" }
             ),
         ),
         (

@@ -74,7 +74,7 @@ impl Case {
         let unit = if gradient == Gradient::Detached { 2.0 } else { 2.0 * (1.0 - gamma.powf(k as f64)) };
         let lambda_k = by_rollout / unit;
         let mut lambda_b = (left - by_rollout) / (1.0 - gamma);
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             // Q alone must not be able to fall either: that takes lambda_B + lambda_K > omega_Q.
             lambda_b = lambda_b.max(1.1 * omega_q);
         }

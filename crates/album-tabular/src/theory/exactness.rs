@@ -70,7 +70,7 @@ fn random_program(seed: u64) -> Result<(Mdp, Lblp), TabularError> {
     let gamma = rng.random_range(0.0..0.99);
     let mdp = random_mdp(seed, rng.random_range(2..40), 4, 4, gamma);
     let k = rng.random_range(2..8);
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         let data = EmpiricalMdp::new(&random_dataset(seed, &mdp, 40, 20), gamma)?;
         let lblp = Lblp::of_data(&data, rng.random_range(0.01..1.0), rng.random_range(0.01..1.0), k)?;
         return Ok((data.mdp, lblp));

@@ -1,0 +1,89 @@
+//! Running the binary as a user would.
+#![allow(dead_code)] // each test file uses a part of it
+#![allow(clippy::unwrap_used, clippy::expect_used)] // a helper of tests
+
+use album_data::NpzWriter;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Runs `album` in `folder`.
+pub fn album(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_album"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("ALBUM_PYTHON")
+        .output()
+        .expect("album starts")
+}
+
+/// Runs `album` and reads the one JSON object on its standard output.
+pub fn json(folder: &Path, args: &[&str]) -> Value {
+    let output = album(folder, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("standard output is one JSON object")
+}
+
+/// Runs `album`, expects this exit code, nothing on standard output, and every one of `words` in the message.
+pub fn fails(folder: &Path, args: &[&str], code: i32, words: &[&str]) {
+    let output = album(folder, args);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
+    assert!(output.stdout.is_empty(), "{args:?} printed a result");
+    for word in words {
+        assert!(message.contains(word), "{args:?}: no `{word}` in: {message}");
+    }
+}
+
+/// A dataset of a chain 0 -> 1 -> 2 (absorbing), rewards 1 and 2.
+pub struct Columns {
+    pub states: Vec<i64>,
+    pub actions: Vec<i64>,
+    pub next_states: Vec<i64>,
+    pub rewards: Vec<f64>,
+    pub terminals: Vec<bool>,
+}
+
+impl Columns {
+    pub fn chain() -> Self {
+        Columns {
+            states: vec![0, 1],
+            actions: vec![0, 0],
+            next_states: vec![1, 2],
+            rewards: vec![1.0, 2.0],
+            terminals: vec![false, true],
+        }
+    }
+
+    pub fn write(&self, folder: &Path, name: &str) -> PathBuf {
+        let path = folder.join(name);
+        let mut npz = NpzWriter::create(&path, true).unwrap();
+        npz.array_i64("states", &[self.states.len()], &self.states).unwrap();
+        npz.array_i64("actions", &[self.actions.len()], &self.actions).unwrap();
+        npz.array_i64("next_states", &[self.next_states.len()], &self.next_states).unwrap();
+        npz.array_f64("rewards", &[self.rewards.len()], &self.rewards).unwrap();
+        npz.array_bool("terminals", &[self.terminals.len()], &self.terminals).unwrap();
+        npz.finish().unwrap();
+        path
+    }
+}
+
+/// Everything in a folder, with contents.
+pub fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.clone(), std::fs::read(&path).unwrap_or_default()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The interpreter with the pinned packages that `cargo xtask test` sets up; without it, the test says so and ends.
+pub fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("ALBUM_TEST_PYTHON").map(PathBuf::from);
+    if python.is_none() {
+        eprintln!("skipped: ALBUM_TEST_PYTHON is not set; `cargo xtask test` sets it");
+    }
+    python
+}
