@@ -42,6 +42,18 @@ fn bits(record: &[Vec<f32>]) -> Vec<Vec<u32>> {
 }
 
 #[test]
+fn networks_and_tapes_move_between_threads() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync>() {}
+    send::<Tape>();
+    send::<Adam>();
+    send::<Mlp>();
+    sync::<Mlp>();
+    send::<Pool>();
+    sync::<Pool>();
+}
+
+#[test]
 fn any_number_of_threads_gives_the_same_bits() {
     for rows in [1, 31, 160, 300] {
         let one = bits(&train(&Pool::new(1), true, rows));
@@ -95,6 +107,25 @@ fn kernel_gradients_are_exact_under_compaction() {
         (gradients.of(&net), gradients.wrt(x))
     };
     assert_eq!(gradients(true), gradients(false));
+}
+
+#[test]
+fn kernels_larger_than_the_cache_give_the_same_rows() {
+    // Large enough for rows to be worked on in groups.
+    let net = Mlp::new(MlpSpec::new(600, &[640], 600).layer_norm(true), &mut rng(1));
+    let all = random(&mut rng(2), 150, 600, 1.0);
+    let mut tape = Tape::new(&Pool::new(2));
+    let batch = {
+        let tape = tape.begin();
+        tape.apply(&net, tape.constant(&all)).to_matrix()
+    };
+    let exact = forward(&net, &as_f64(&net.tensors()), &matrix_f64(&all)[..600 * 3], 3);
+    assert_close("first rows", &batch.data()[..600 * 3], &exact, 1e-5);
+    for row in [0, 74, 149] {
+        let tape = tape.begin();
+        let y = tape.apply(&net, tape.constant_slice(1, 600, all.row(row)));
+        assert_eq!(y.to_matrix().data(), batch.row(row));
+    }
 }
 
 #[test]

@@ -105,15 +105,6 @@ impl Panels {
     }
 }
 
-/// The sizes of the pieces when `total` rows are cut into the fewest, most equal pieces of at most `most`.
-fn pieces(total: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    let count = total.div_ceil(most);
-    (0..count).map(move |i| {
-        let (from, to) = (i * total / count, (i + 1) * total / count);
-        (from, to - from)
-    })
-}
-
 /// `c = bias + a * b`: `a` is `rows x k`, `b` is `k x 32 * panels`.
 #[derive(Clone, Copy)]
 pub(crate) struct Product {
@@ -140,18 +131,39 @@ pub(crate) unsafe fn row_block(
 ) {
     let Product { k, panels, a, b, bias, c } = *product;
     let kernels = kernels(isa);
-    for (offset, count) in pieces(to - from, kernels.rows.len()) {
-        let row = from + offset;
+    // A right factor that stays in the second-level cache is walked once per piece of rows, so that the
+    // piece stays in the first level. A larger one is walked once per group of pieces that itself stays.
+    let group = if k * panels * PANEL <= CACHED { 1 } else { (CACHED / (k * kernels.rows.len())).max(1) };
+    let count = (to - from).div_ceil(kernels.rows.len());
+    for first in (0..count).step_by(group) {
+        let group = first..(first + group).min(count);
         for panel in 0..panels {
-            prefetch_rows(a, panel, k, row + count, to);
-            // SAFETY: rows `row..row + count` and panel `panel` exist by the caller's promise.
-            unsafe {
-                let start = bias.map_or(Start::Zero, |bias| Start::Row(bias.add(panel * PANEL)));
-                kernels.rows[count - 1](k, a.at(0, row), a.stride, b.at(panel, 0), c.at(panel, row), start);
+            for i in group.clone() {
+                let (row, end) = piece(from, to, count, i);
+                prefetch_rows(a, panel, k, end, to);
+                // SAFETY: rows `row..end` and panel `panel` exist by the caller's promise.
+                unsafe {
+                    let start = bias.map_or(Start::Zero, |bias| Start::Row(bias.add(panel * PANEL)));
+                    let kernel = kernels.rows[end - row - 1];
+                    kernel(k, a.at(0, row), a.stride, b.at(panel, 0), c.at(panel, row), start);
+                }
             }
         }
-        done(row, count);
+        for i in group {
+            let (row, end) = piece(from, to, count, i);
+            done(row, end - row);
+        }
     }
+}
+
+/// Floats of an operand that may count on staying in the second-level cache of any processor while others
+/// pass through.
+const CACHED: usize = 64 * 1024;
+
+/// Piece `i` when `from..to` is cut into `count` pieces as equal as possible.
+fn piece(from: usize, to: usize, count: usize, i: usize) -> (usize, usize) {
+    let len = to - from;
+    (from + i * len / count, from + (i + 1) * len / count)
 }
 
 /// Fetches what the next rows need of one panel of the left factor, while the current rows keep the
@@ -191,10 +203,12 @@ pub(crate) unsafe fn transposed_panel(
     let kernels = kernels(isa);
     for panel in 0..columns.div_ceil(PANEL) {
         let width = (columns - panel * PANEL).min(PANEL);
-        for (offset, count) in pieces(width, kernels.cols.len()) {
-            // SAFETY: columns `offset..offset + count` of the panel and as many rows of `c` exist.
+        let count = width.div_ceil(kernels.cols.len());
+        for i in 0..count {
+            let (offset, end) = piece(0, width, count, i);
+            // SAFETY: columns `offset..end` of the panel and as many rows of `c` exist.
             unsafe {
-                kernels.cols[count - 1](
+                kernels.cols[end - offset - 1](
                     rows,
                     a.at(panel, 0).add(offset),
                     b,
