@@ -1,6 +1,8 @@
 //! Random numbers: named streams of one master seed.
 
-use rand::SeedableRng;
+use std::f64::consts::TAU;
+
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// Separates these keys from any other use of the same seed.
@@ -28,6 +30,38 @@ pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     key[8..16].copy_from_slice(&fnv1a(name.as_bytes()).to_le_bytes());
     key[16..].copy_from_slice(&DOMAIN);
     ChaCha8Rng::from_seed(key)
+}
+
+/// A number below `n`, each exactly equally likely.
+///
+/// It is the high half of a random 64-bit number times `n`. The lowest `2^64 mod n`
+/// low halves are redrawn, which leaves equally many for each result.
+///
+/// # Panics
+///
+/// If `n` is 0.
+pub fn below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
+    let surplus = n.wrapping_neg() % n;
+    loop {
+        let wide = u128::from(rng.next_u64()) * u128::from(n);
+        if wide as u64 >= surplus {
+            return (wide >> 64) as u64;
+        }
+    }
+}
+
+/// A number from 0 up to but not including 1, one of 2^53.
+pub fn unit(rng: &mut ChaCha8Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (0.5f64).powi(53)
+}
+
+/// Two independent standard normal numbers (Box and Muller's method), from two
+/// 64-bit numbers of the stream. Their last digits are those of the platform's
+/// logarithm and sine.
+pub fn normal_pair(rng: &mut ChaCha8Rng) -> [f64; 2] {
+    let radius = (-2.0 * (1.0 - unit(rng)).ln()).sqrt();
+    let (sin, cos) = (TAU * unit(rng)).sin_cos();
+    [radius * cos, radius * sin]
 }
 
 /// The 64-bit FNV-1a hash. Not the standard library's, which may change.
@@ -75,5 +109,24 @@ mod tests {
         let mut resumed = super::stream(3, "noise");
         resumed.set_word_pos(position);
         assert_eq!(resumed.next_u64(), expected);
+    }
+
+    #[test]
+    fn surplus_draws_are_redrawn() {
+        // With n = 3 * 2^62 a quarter of all draws is surplus; without redrawing,
+        // multiples of three would come twice as often as the others.
+        let mut rng = stream(0, "test");
+        let n = 3 << 62;
+        let multiples = (0..30_000).filter(|_| below(&mut rng, n).is_multiple_of(3)).count();
+        assert!((9_600..10_400).contains(&multiples), "{multiples}");
+    }
+
+    #[test]
+    fn normal_numbers() {
+        let mut rng = stream(0, "test");
+        let draws: Vec<f64> = (0..100_000).flat_map(|_| normal_pair(&mut rng)).collect();
+        let moment = |power: i32| draws.iter().map(|x| x.powi(power)).sum::<f64>() / draws.len() as f64;
+        assert!(moment(1).abs() < 0.01 && (moment(2) - 1.0).abs() < 0.02 && (moment(4) - 3.0).abs() < 0.1);
+        assert!(draws.iter().all(|x| x.is_finite()));
     }
 }

@@ -1,6 +1,5 @@
 //! Which transitions a training step sees.
 
-use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
 use crate::rng;
@@ -42,20 +41,7 @@ impl Sampler {
     pub fn fill(&self, step: u64, indices: &mut [usize]) {
         let mut rng = self.key.clone();
         rng.set_stream(step);
-        indices.fill_with(|| below(&mut rng, self.transitions as u64) as usize);
-    }
-}
-
-/// A number below `n`, each equally likely: the high half of a random 64-bit
-/// number times `n`. The lowest `2^64 mod n` low halves are redrawn, which leaves
-/// equally many for each result.
-pub(crate) fn below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
-    let surplus = n.wrapping_neg() % n;
-    loop {
-        let wide = u128::from(rng.next_u64()) * u128::from(n);
-        if wide as u64 >= surplus {
-            return (wide >> 64) as u64;
-        }
+        indices.fill_with(|| rng::below(&mut rng, self.transitions as u64) as usize);
     }
 }
 
@@ -111,15 +97,5 @@ mod tests {
         assert!(chi_square < 1142.8, "{chi_square}");
         // And the 0.1 % point is 866.9: less would be too even to be random.
         assert!(chi_square > 866.9, "{chi_square}");
-    }
-
-    #[test]
-    fn surplus_draws_are_redrawn() {
-        // With n = 3 * 2^62 a quarter of all draws is surplus; without redrawing,
-        // multiples of three would come twice as often as the others.
-        let mut rng = rng::stream(0, "test");
-        let n = 3 << 62;
-        let multiples = (0..30_000).filter(|_| below(&mut rng, n).is_multiple_of(3)).count();
-        assert!((9_600..10_400).contains(&multiples), "{multiples}");
     }
 }

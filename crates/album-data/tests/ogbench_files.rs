@@ -1,4 +1,5 @@
 //! OGBench-layout files: rows to transitions, labels, and what is refused.
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! K-step windows against their definition, on random episodes.
+#![allow(clippy::unwrap_used)]
 
 use album_data::{AfterGoal, Batch, Dataset, KStepTail, Rows, SegmentConfig, Segments};
 use proptest::collection::vec;
