@@ -76,8 +76,12 @@ impl Unary {
         }
     }
 
-    /// The derivative at `x`, where the value is `y`.
+    /// The derivative at `x`, where the value is `y`. Not a number if `x` is none: a row that has gone
+    /// wrong must not pass for one without gradient.
     fn slope(self, x: f32, y: f32) -> f32 {
+        if x.is_nan() {
+            return x;
+        }
         match self {
             Unary::Scale(c) => c,
             Unary::Shift(_) => 1.0,
@@ -140,6 +144,7 @@ impl Binary {
     /// The derivatives by `a` and by `b`. Where two operands tie for the minimum or maximum, each gets half.
     fn slopes(self, a: f32, b: f32) -> (f32, f32) {
         match self {
+            Binary::Min | Binary::Max if a.is_nan() || b.is_nan() => (f32::NAN, f32::NAN),
             Binary::Add => (1.0, 1.0),
             Binary::Sub => (1.0, -1.0),
             Binary::Mul => (b, a),
@@ -354,7 +359,9 @@ impl Inner {
                             let range = row * cols..(row + 1) * cols;
                             let ties = x[range.clone()].iter().filter(|&&x| x == best).count();
                             for i in range {
-                                if x[i] == best {
+                                if best.is_nan() {
+                                    grad[i] = f32::NAN;
+                                } else if x[i] == best {
                                     grad[i] += up / ties as f32;
                                 }
                             }

@@ -396,6 +396,21 @@ fn shapes_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn not_a_number_reaches_loss_and_gradients() {
+    let net = Mlp::new(MlpSpec::new(3, &[40, 40], 1).layer_norm(true), &mut rng(1));
+    let mut x = random(&mut rng(2), 50, 3, 1.0);
+    x.data_mut()[70] = f32::NAN;
+    let mut tape = Tape::new(&Pool::new(2));
+    let tape = tape.begin();
+    let y = tape.apply(&net, tape.constant(&x));
+    let loss = (1.0 - y).relu().mean();
+    assert!(loss.item().is_nan());
+    assert!(loss.backward().norm(&net).is_nan());
+    // Other rows are as good as ever.
+    y.with_value(|y| assert!(y.iter().enumerate().all(|(row, y)| y.is_nan() == (row == 70 / 3))));
+}
+
+#[test]
 fn an_empty_batch_is_no_trouble() {
     let net = Mlp::new(MlpSpec::new(3, &[4], 1).layer_norm(true), &mut rng(1));
     let mut tape = Tape::new(&Pool::new(2));

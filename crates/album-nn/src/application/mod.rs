@@ -1,0 +1,123 @@
+//! One MLP applied to one batch: the forward pass, and the backward pass over active rows.
+//!
+//! Forward and input gradients are parallel over blocks of rows, each of which runs through all layers
+//! on one thread while its activations stay in cache. Weight gradients are parallel over panels of the
+//! kernels, each summed over all rows in order by one thread. No sum is ever split between threads.
+#![allow(unsafe_code)]
+
+mod backward;
+mod forward;
+mod pack;
+
+use std::sync::Arc;
+
+use crate::buffer::Buffer;
+use crate::gemm::{PANEL, Panels};
+use crate::layout::{Layer, Layout};
+use crate::mlp::Weights;
+use crate::pool::Pool;
+use crate::rowwise::{NORM_BLOCK, Norm};
+
+pub(crate) use backward::Scratch;
+
+/// Most rows of one parallel task: enough to pay for reading the weights once, few enough for the
+/// second-level cache.
+const BLOCK_ROWS: usize = 512;
+
+/// Floats between panels of a batch of `rows` rows. An odd number of rows keeps the panels of a row
+/// from falling into the same cache sets.
+fn stride(rows: usize) -> usize {
+    (rows | 1) * PANEL
+}
+
+/// What one hidden layer leaves behind for the backward pass.
+#[derive(Default)]
+struct Hidden {
+    z: Buffer,
+    y: Buffer,
+    /// LayerNorm's mean and 1/deviation of each row.
+    stats: Buffer,
+}
+
+/// Where a hidden layer's tasks write; collected before they start, since they may not share references.
+#[derive(Clone, Copy)]
+struct Operands {
+    z: Panels,
+    y: Panels,
+    stats: *mut f32,
+}
+
+/// The network of an application, held until the backward pass is over.
+struct Bound {
+    layout: Arc<Layout>,
+    weights: Arc<Weights>,
+}
+
+/// An application of a network; its buffers are reused by the next one in the same place.
+#[derive(Default)]
+pub(crate) struct Application {
+    bound: Option<Bound>,
+    pub(crate) net: u64,
+    rows: usize,
+    /// Input, in panels.
+    x: Buffer,
+    /// Hidden layers, member after member; only two per member if no backward pass will come.
+    hidden: Vec<Hidden>,
+    /// Outputs of each member, in panels.
+    out: Vec<Buffer>,
+    /// Views of `hidden` and `out` during the forward pass.
+    operands: Shared<Vec<Operands>>,
+    outputs: Shared<Vec<Panels>>,
+}
+
+/// How rows are shared out: `(rows per task, tasks)`.
+///
+/// At most as many tasks as threads, or as blocks of [`BLOCK_ROWS`].
+fn row_tasks(rows: usize, pool: &Pool) -> (usize, usize) {
+    let blocks = rows.div_ceil(NORM_BLOCK);
+    let per_task = blocks.div_ceil(pool.threads()).clamp(1, BLOCK_ROWS / NORM_BLOCK) * NORM_BLOCK;
+    (per_task, rows.div_ceil(per_task))
+}
+
+/// A matrix in panels inside `buffer`.
+fn panels(buffer: &mut Buffer, stride: usize) -> Panels {
+    Panels { ptr: buffer.as_mut_ptr(), stride }
+}
+
+/// A constant matrix as a kernel operand; the kernels only write to their output.
+fn read_only(slice: &[f32], stride: usize) -> Panels {
+    Panels { ptr: slice.as_ptr().cast_mut(), stride }
+}
+
+/// Lets several threads use raw operands; each dereference states why it does not race.
+#[derive(Clone, Copy, Default)]
+struct Shared<T>(T);
+// SAFETY: `Panels` and pointers carry no access by themselves.
+unsafe impl<T> Sync for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for Shared<T> {}
+impl<T> Shared<T> {
+    /// A method, so that closures capture the wrapper and not the pointer inside.
+    fn get(&self) -> &T {
+        &self.0
+    }
+}
+
+impl Application {
+    /// Lets go of the weights, so that the network can change them in place.
+    pub(crate) fn release(&mut self) {
+        self.bound = None;
+    }
+}
+
+/// Buffers for the hidden layers of one member: all of them to go back, two in turn otherwise.
+fn slots(depth: usize, keep: bool) -> usize {
+    let hidden = depth - 1;
+    if keep { hidden.max(1) } else { hidden.clamp(1, 2) }
+}
+
+/// LayerNorm's operands for a layer that has it.
+fn norm_of(layer: &Layer, params: &[f32], stats: *mut f32) -> Option<Norm> {
+    let (scale, shift) = (layer.scale?, layer.shift()?);
+    Some(Norm { scale: params[scale..].as_ptr(), shift: params[shift..].as_ptr(), stats })
+}
