@@ -251,10 +251,10 @@ impl Dataset {
     }
 }
 
-const FINITE: &str = "a finite number";
+pub(crate) const FINITE: &str = "a finite number";
 
 /// Refuses the first number that does not pass.
-fn check(
+pub(crate) fn check(
     place: &Place,
     key: &str,
     data: &[f32],

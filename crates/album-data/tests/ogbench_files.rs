@@ -103,6 +103,12 @@ fn problems_name_file_key_and_row() {
         message("observations", array(&[6, 2], Data::F32(xy))),
         "array `observations`: row 3, column 1: found NaN, expected a finite number"
     );
+    let mut xy = vec![0.0; 12];
+    xy[2] = f32::NAN;
+    assert_eq!(
+        message("qpos", array(&[6, 2], Data::F32(xy))),
+        "array `qpos`: row 1, column 0: found NaN, expected a finite number"
+    );
     assert_eq!(
         message("terminals", array(&[6], Data::Bool(vec![false; 6]))),
         "array `terminals`: row 5: found false, expected true: the last row of the data ends an episode"

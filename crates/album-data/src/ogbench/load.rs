@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::array::Array;
-use crate::dataset::{Dataset, Rows};
+use crate::dataset::{Dataset, FINITE, Rows, check};
 use crate::error::{DataError, Place};
 use crate::npz::Npz;
 use crate::ogbench::TaskName;
@@ -98,6 +98,7 @@ pub fn load_labelled(
     {
         let (qpos_dim, qpos) =
             if needs.qpos > 0 { read_floats(&mut npz, "qpos", count, needs.qpos)? } else { (0, Vec::new()) };
+        check(&Place::file(path), "qpos", &qpos, &[count, qpos_dim], f32::is_finite, FINITE)?;
         let (buttons, button_states) = if needs.button_states > 0 {
             let (buttons, array) = read_matrix(&mut npz, "button_states", count, needs.button_states)?;
             (buttons, array.to_integers()?)

@@ -36,12 +36,19 @@ pub struct TaskName {
 
 /// No task has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown task `{}`{}", .found.escape_debug(), suggest::did_you_mean(.suggestions))]
+#[error("unknown task `{}`{}", .found.escape_debug(), hint(.suggestions))]
 pub struct UnknownTask {
     /// The name that was given.
     pub found: String,
     /// Names of tasks that look like it, the nearest first. May be empty.
     pub suggestions: Vec<String>,
+}
+
+fn hint(suggestions: &[String]) -> String {
+    if suggestions.is_empty() {
+        return ", expected a name such as `pointmaze-medium-navigate-singletask-task1-v0`".to_owned();
+    }
+    suggest::did_you_mean(suggestions)
 }
 
 impl TaskName {
@@ -146,7 +153,10 @@ mod tests {
              `antmaze-large-navigate-singletask-task3-v0`?"
         );
         assert!(message("pointmaze-giant").contains("`pointmaze-giant-navigate-singletask-v0`"));
-        assert_eq!(message("breakout\n"), "unknown task `breakout\\n`");
+        assert_eq!(
+            message("breakout\n"),
+            "unknown task `breakout\\n`, expected a name such as `pointmaze-medium-navigate-singletask-task1-v0`"
+        );
     }
 
     #[test]
