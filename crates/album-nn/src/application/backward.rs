@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::pack::{add_row, pack_row};
-use super::{Application, BLOCK_ROWS, Bound, Shared, norm_of, panels, read_only, row_tasks, slots, stride};
+use super::{Application, Bound, Shared, most_tasks, norm_of, panels, read_only, row_tasks, slots, stride};
 use crate::buffer::{Buffer, SharedMut};
 use crate::gemm::{PANEL, Panels, Product, Start, row_block, transposed_panel};
 use crate::layout::{Layer, padded};
@@ -105,8 +105,7 @@ impl Application {
         if input_gradient.is_some() {
             scratch.dx.resize(padded(inputs) / PANEL * most);
         }
-        let most_tasks = pool.threads().max(self.rows.div_ceil(BLOCK_ROWS));
-        scratch.rowwise.resize(most_tasks * SCRATCH * widest);
+        scratch.rowwise.resize(most_tasks(self.rows, pool) * SCRATCH * widest);
 
         let isa = pool.isa();
         let (per_task, tasks) = row_tasks(rows, pool);

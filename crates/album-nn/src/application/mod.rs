@@ -70,13 +70,16 @@ pub(crate) struct Application {
     outputs: Shared<Vec<Panels>>,
 }
 
-/// How rows are shared out: `(rows per task, tasks)`.
-///
-/// At most as many tasks as threads, or as blocks of [`BLOCK_ROWS`].
+/// How rows are shared out: `(rows per task, tasks)`. Tasks hold whole norm blocks and are of one size.
 fn row_tasks(rows: usize, pool: &Pool) -> (usize, usize) {
     let blocks = rows.div_ceil(NORM_BLOCK);
-    let per_task = blocks.div_ceil(pool.threads()).clamp(1, BLOCK_ROWS / NORM_BLOCK) * NORM_BLOCK;
+    let per_task = blocks.div_ceil(most_tasks(rows, pool)).max(1) * NORM_BLOCK;
     (per_task, rows.div_ceil(per_task))
+}
+
+/// Upper bound of the tasks for up to `rows` rows: as many for each thread as [`BLOCK_ROWS`] asks for.
+fn most_tasks(rows: usize, pool: &Pool) -> usize {
+    pool.threads() * rows.div_ceil(pool.threads() * BLOCK_ROWS).max(1)
 }
 
 /// A matrix in panels inside `buffer`.
@@ -120,4 +123,24 @@ fn slots(depth: usize, keep: bool) -> usize {
 fn norm_of(layer: &Layer, params: &[f32], stats: *mut f32) -> Option<Norm> {
     let (scale, shift) = (layer.scale?, layer.shift()?);
     Some(Norm { scale: params[scale..].as_ptr(), shift: params[shift..].as_ptr(), stats })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_cover_all_rows_and_stay_within_their_bound() {
+        for threads in [1, 2, 3, 5, 8] {
+            let pool = Pool::new(threads);
+            for all in (0..3000).step_by(31) {
+                for rows in [all, all / 2, all / 3, all.saturating_sub(32)] {
+                    let (per_task, tasks) = row_tasks(rows, &pool);
+                    assert!(tasks * per_task >= rows && per_task.is_multiple_of(NORM_BLOCK));
+                    // Scratch is sized for all rows, then used for the active ones.
+                    assert!(tasks <= most_tasks(all, &pool), "{rows} of {all} rows, {threads} threads");
+                }
+            }
+        }
+    }
 }

@@ -140,7 +140,7 @@ pub(crate) unsafe fn row_block(
         for panel in 0..panels {
             for i in group.clone() {
                 let (row, end) = piece(from, to, count, i);
-                prefetch_rows(a, panel, k, end, to);
+
                 // SAFETY: rows `row..end` and panel `panel` exist by the caller's promise.
                 unsafe {
                     let start = bias.map_or(Start::Zero, |bias| Start::Row(bias.add(panel * PANEL)));
@@ -164,26 +164,6 @@ const CACHED: usize = 64 * 1024;
 fn piece(from: usize, to: usize, count: usize, i: usize) -> (usize, usize) {
     let len = to - from;
     (from + i * len / count, from + (i + 1) * len / count)
-}
-
-/// Fetches what the next rows need of one panel of the left factor, while the current rows keep the
-/// arithmetic units busy. Only a hint.
-#[inline(always)]
-fn prefetch_rows(a: Panels, panel: usize, k: usize, from: usize, to: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if panel * PANEL < k {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        for row in from..to.min(from + AVX512.rows.len()) {
-            let row = a.ptr.wrapping_add(panel * a.stride + row * PANEL);
-            // SAFETY: prefetching is allowed at any address.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T1>(row.cast());
-                _mm_prefetch::<_MM_HINT_T1>(row.wrapping_add(16).cast());
-            }
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (a, panel, k, from, to);
 }
 
 /// One panel of a weight gradient: `c[i][..] (+)= sum_r a[rows[r]][i] * b[r][..]` for `i` in `0..columns`,
