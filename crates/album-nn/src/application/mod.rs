@@ -133,7 +133,7 @@ mod tests {
     fn tasks_cover_all_rows_and_stay_within_their_bound() {
         for threads in [1, 2, 3, 5, 8] {
             let pool = Pool::new(threads);
-            for all in (0..3000).step_by(31) {
+            for all in (0usize..3000).step_by(31) {
                 for rows in [all, all / 2, all / 3, all.saturating_sub(32)] {
                     let (per_task, tasks) = row_tasks(rows, &pool);
                     assert!(tasks * per_task >= rows && per_task.is_multiple_of(NORM_BLOCK));
