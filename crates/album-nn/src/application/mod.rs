@@ -20,9 +20,9 @@ use crate::rowwise::{NORM_BLOCK, Norm};
 
 pub(crate) use backward::Scratch;
 
-/// Most rows of one parallel task: enough to pay for reading the weights once, few enough for the
-/// second-level cache.
-const BLOCK_ROWS: usize = 512;
+/// Most rows of one parallel task: enough to pay for reading the weights once, few enough to even out
+/// threads of different speed.
+const BLOCK_ROWS: usize = 64;
 
 /// Floats between panels of a batch of `rows` rows. An odd number of rows keeps the panels of a row
 /// from falling into the same cache sets.
