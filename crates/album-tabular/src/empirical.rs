@@ -4,7 +4,7 @@
 //! behaviour policy is the share of each action among the rows of its state. States that the data reaches but never
 //! leaves are absorbing, with value 0. Nothing outside the data is ever asked for.
 
-use crate::sparse::{Csr, RowBuilder};
+use crate::sparse::Csr;
 use crate::{Mdp, TabularDataset, TabularError};
 
 /// The MDP that a dataset induces, with what ties it to the data.
@@ -38,51 +38,76 @@ impl EmpiricalMdp {
                 data.len()
             )));
         }
-        let (state_labels, decision_states, row_state, row_next) = number_states(data);
-        let rows_of = Buckets::new(&row_state, decision_states);
+        // Passes over different columns run side by side: counting is most of the time of a solve.
+        let (states, actions, row_end) = std::thread::scope(|scope| {
+            let beside = scope.spawn(|| (Ranks::new(data.actions.iter().copied()), data.trajectory_ends()));
+            let states = Ranks::new(data.states.iter().copied());
+            match beside.join() {
+                Ok((actions, row_end)) => (states, actions, row_end),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        });
+        let decision_states = states.len();
+        let only_reached: Vec<i64> =
+            data.next_states.iter().copied().filter(|&s| states.of(s).is_none()).collect();
+        let absorbing = Ranks::new(only_reached.into_iter());
+        let state_labels: Vec<i64> = states.labels.iter().chain(&absorbing.labels).copied().collect();
 
-        // Pairs: the distinct actions of each state, ascending.
-        let mut first_pair = vec![0];
-        let mut pair_actions = Vec::new();
-        let mut row_pair = vec![0u32; data.len()];
-        let mut actions: Vec<i64> = Vec::new();
+        // A pair is the number state * |A| + action, so pairs rank by state first.
+        let width = actions.len() as i64;
+        if (decision_states as i64).checked_mul(width).is_none() {
+            return Err(TabularError::TooLarge(format!(
+                "{decision_states} states times {width} actions overflow"
+            )));
+        }
+        let numbers = data
+            .states
+            .iter()
+            .zip(&data.actions)
+            .map(|(&s, &a)| i64::from(states.of_present(s)) * width + i64::from(actions.of_present(a)));
+        let pairs = Ranks::new(numbers.clone());
+        let pair_actions = pairs.labels.iter().map(|x| actions.labels[(x % width) as usize]).collect();
+        let mut first_pair = vec![0; decision_states + 1];
+        for x in &pairs.labels {
+            first_pair[(x / width) as usize + 1] += 1;
+        }
         for s in 0..decision_states {
-            actions.clear();
-            for &row in rows_of.get(s) {
-                let action = data.actions[row as usize];
-                if let Err(place) = actions.binary_search(&action) {
-                    actions.insert(place, action);
-                }
-            }
-            for &row in rows_of.get(s) {
-                let place = actions.partition_point(|&a| a < data.actions[row as usize]);
-                row_pair[row as usize] = (pair_actions.len() + place) as u32;
-            }
-            pair_actions.extend_from_slice(&actions);
-            first_pair.push(pair_actions.len());
+            first_pair[s + 1] += first_pair[s];
         }
 
-        let rows_of = Buckets::new(&row_pair, pair_actions.len());
-        let mut reward = Vec::with_capacity(pair_actions.len());
-        let mut counts = Vec::with_capacity(pair_actions.len());
-        let mut kernel = Csr::new(state_labels.len());
-        let mut successors = RowBuilder::new(state_labels.len());
-        for pair in 0..pair_actions.len() {
-            let rows = rows_of.get(pair);
-            let n = rows.len() as f64;
-            reward.push(mean(rows.iter().map(|&row| data.rewards[row as usize])));
-            counts.push(rows.len() as u64);
-            let first = row_next[rows[0] as usize];
-            if rows.iter().all(|&row| row_next[row as usize] == first) {
-                kernel.push(first as usize, 1.0);
-                kernel.end_row();
-            } else {
-                for &row in rows {
-                    successors.add(row_next[row as usize] as usize, 1.0 / n);
-                }
-                successors.finish(&mut kernel);
-            }
+        // One pass decides almost everything; only pairs with several successors need their rows again.
+        let mut tallies = vec![Tally::default(); pairs.len()];
+        let mut row_pair = Vec::with_capacity(data.len());
+        let mut row_next = Vec::with_capacity(data.len());
+        for ((number, &next), &reward) in numbers.zip(&data.next_states).zip(&data.rewards) {
+            let pair = pairs.of_present(number);
+            let next = match states.of(next) {
+                Some(state) => state,
+                None => decision_states as u32 + absorbing.of_present(next),
+            };
+            tallies[pair as usize].add(reward, next);
+            row_pair.push(pair);
+            row_next.push(next);
         }
+        let mut branching = Vec::new();
+        if tallies.iter().any(|tally| tally.branches) {
+            let rows = row_pair.iter().copied().zip(row_next.iter().copied());
+            branching.extend(rows.filter(|row| tallies[row.0 as usize].branches));
+        }
+        branching.sort_unstable();
+        let mut branching = branching.chunk_by(|a, b| a == b).peekable();
+        let mut kernel = Csr::with_capacity(state_labels.len(), tallies.len(), tallies.len());
+        for (pair, tally) in tallies.iter().enumerate() {
+            if !tally.branches {
+                kernel.push(tally.next as usize, 1.0);
+            }
+            while let Some(equal) = branching.next_if(|rows| rows[0].0 as usize == pair) {
+                kernel.push(equal[0].1 as usize, equal.len() as f64 / tally.count as f64);
+            }
+            kernel.end_row();
+        }
+        let reward = tallies.iter().map(Tally::mean).collect();
+        let counts: Vec<u64> = tallies.iter().map(|tally| tally.count).collect();
         let behaviour = (0..decision_states)
             .flat_map(|s| {
                 let slice = &counts[first_pair[s]..first_pair[s + 1]];
@@ -91,16 +116,7 @@ impl EmpiricalMdp {
             })
             .collect();
         let mdp = Mdp::from_parts(gamma, state_labels.len(), first_pair, reward, kernel)?;
-        Ok(EmpiricalMdp {
-            mdp,
-            state_labels,
-            pair_actions,
-            counts,
-            behaviour,
-            row_pair,
-            row_next,
-            row_end: data.trajectory_ends(),
-        })
+        Ok(EmpiricalMdp { mdp, state_labels, pair_actions, counts, behaviour, row_pair, row_next, row_end })
     }
 
     /// Rows of the data.
@@ -133,77 +149,88 @@ impl EmpiricalMdp {
     }
 }
 
-/// Numbers the states: those with a row first, then those that are only reached. Returns their labels, how many have
-/// a row, and the state and successor of each row.
-fn number_states(data: &TabularDataset) -> (Vec<i64>, usize, Vec<u32>, Vec<u32>) {
-    let mut labels = distinct(&data.states);
-    let decision_states = labels.len();
-    let reached = distinct(&data.next_states);
-    labels
-        .extend(reached.into_iter().filter(|label| labels.binary_search(label).is_err()).collect::<Vec<_>>());
-    let (start, only_reached) = labels.split_at(decision_states);
-    let number = |label: &i64| match start.binary_search(label) {
-        Ok(place) => place as u32,
-        Err(_) => (decision_states + only_reached.partition_point(|x| x < label)) as u32,
-    };
-    // Labels are often small and dense; a table then replaces two binary searches per row.
-    let (lowest, highest) = labels.iter().fold((i64::MAX, i64::MIN), |(lo, hi), &x| (lo.min(x), hi.max(x)));
-    let span = highest.abs_diff(lowest);
-    let (row_state, row_next) = if span < 8 * data.len() as u64 + 1024 {
-        let mut table = vec![0u32; span as usize + 1];
-        for label in &labels {
-            table[label.abs_diff(lowest) as usize] = number(label);
-        }
-        let look_up = |x: &i64| table[x.abs_diff(lowest) as usize];
-        (data.states.iter().map(look_up).collect(), data.next_states.iter().map(look_up).collect())
-    } else {
-        (data.states.iter().map(number).collect(), data.next_states.iter().map(number).collect())
-    };
-    (labels, decision_states, row_state, row_next)
+/// What one pass over its rows tells about a pair.
+#[derive(Clone, Default)]
+struct Tally {
+    count: u64,
+    reward: f64,
+    total: f64,
+    varies: bool,
+    next: u32,
+    branches: bool,
 }
 
-fn distinct(values: &[i64]) -> Vec<i64> {
-    let mut sorted = values.to_vec();
-    // Consecutive repeats are common in recorded data and cheap to drop before sorting.
-    sorted.dedup();
-    sorted.sort_unstable();
-    sorted.dedup();
-    sorted
-}
-
-/// The mean, exact where all values are equal (an average of equal rewards must not differ from them by a rounding).
-fn mean(mut values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
-    let n = values.len() as f64;
-    let first = values.clone().next().unwrap_or(0.0);
-    if values.clone().all(|x| x == first) { first } else { values.by_ref().sum::<f64>() / n }
-}
-
-/// Row numbers grouped by key, in row order (a counting sort).
-struct Buckets {
-    starts: Vec<usize>,
-    rows: Vec<u32>,
-}
-
-impl Buckets {
-    fn new(keys: &[u32], buckets: usize) -> Self {
-        let mut starts = vec![0usize; buckets + 1];
-        for &key in keys {
-            starts[key as usize + 1] += 1;
+impl Tally {
+    fn add(&mut self, reward: f64, next: u32) {
+        if self.count == 0 {
+            self.reward = reward;
+            self.next = next;
         }
-        for i in 0..buckets {
-            starts[i + 1] += starts[i];
-        }
-        let mut place = starts.clone();
-        let mut rows = vec![0u32; keys.len()];
-        for (row, &key) in keys.iter().enumerate() {
-            rows[place[key as usize]] = row as u32;
-            place[key as usize] += 1;
-        }
-        Buckets { starts, rows }
+        self.varies |= reward != self.reward;
+        self.branches |= next != self.next;
+        self.count += 1;
+        self.total += reward;
     }
 
-    fn get(&self, key: usize) -> &[u32] {
-        &self.rows[self.starts[key]..self.starts[key + 1]]
+    /// The mean reward, exact where all rewards are equal: their average must not differ from them by a rounding.
+    fn mean(&self) -> f64 {
+        if self.varies { self.total / self.count as f64 } else { self.reward }
+    }
+}
+
+/// The distinct values of a column, ascending, and the place of each among them.
+struct Ranks {
+    labels: Vec<i64>,
+    lowest: i64,
+    /// The rank of each number from `lowest` on, where the numbers are dense enough for a table; else empty.
+    table: Vec<u32>,
+}
+
+impl Ranks {
+    const ABSENT: u32 = u32::MAX;
+
+    fn new(values: impl ExactSizeIterator<Item = i64> + Clone) -> Self {
+        let count = values.len();
+        let (lowest, highest) =
+            values.clone().fold((i64::MAX, i64::MIN), |(lo, hi), x| (lo.min(x), hi.max(x)));
+        let span = if count == 0 { 0 } else { highest.abs_diff(lowest) };
+        if span >= 8 * count as u64 + 1024 {
+            let mut labels: Vec<i64> = values.collect();
+            labels.sort_unstable();
+            labels.dedup();
+            return Ranks { labels, lowest, table: Vec::new() };
+        }
+        let mut table = vec![Self::ABSENT; if count == 0 { 0 } else { span as usize + 1 }];
+        for x in values {
+            table[x.abs_diff(lowest) as usize] = 0;
+        }
+        let mut labels = Vec::new();
+        for (offset, rank) in table.iter_mut().enumerate().filter(|(_, rank)| **rank == 0) {
+            *rank = labels.len() as u32;
+            labels.push(lowest + offset as i64);
+        }
+        Ranks { labels, lowest, table }
+    }
+
+    fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The rank of a value that is known to be among them.
+    fn of_present(&self, value: i64) -> u32 {
+        match self.table.get(value.wrapping_sub(self.lowest) as usize) {
+            Some(&rank) => rank,
+            None => self.labels.partition_point(|&label| label < value) as u32,
+        }
+    }
+
+    fn of(&self, value: i64) -> Option<u32> {
+        if self.table.is_empty() {
+            return self.labels.binary_search(&value).ok().map(|rank| rank as u32);
+        }
+        // A value below the lowest wraps around to a large offset, which the table does not have.
+        let offset = usize::try_from(value.wrapping_sub(self.lowest)).ok()?;
+        self.table.get(offset).copied().filter(|&rank| rank != Self::ABSENT)
     }
 }
 

@@ -28,25 +28,22 @@ impl Rollout {
             (0..n).map(|s| mdp.pairs_of(s).map(|pair| policy[pair] * mdp.reward()[pair]).sum()).collect();
         let mut row = RowBuilder::new(n);
         let mut offset = vec![0.0; n];
-        let mut power: Option<Csr> = None; // T^j; None stands for the identity
+        // T^j, and the next one under construction; two buffers that take turns.
+        let (mut power, mut next) = (identity(n), Csr::new(n));
         for _ in 1..k {
             offset = (0..n).map(|s| r_beta[s] + t.row_dot(s, &offset)).collect();
-            let mut next = Csr::new(n);
+            next.clear();
             for s in 0..n {
-                for (mid, a) in t.row(s) {
-                    add_scaled(&mut row, power.as_ref(), mid, a);
-                }
-                row.finish(&mut next);
+                t.row(s).for_each(|(mid, a)| add_scaled(&mut row, &power, mid, a));
+                row.finish_unsorted(&mut next);
                 check_size(&next, k)?;
             }
-            power = Some(next);
+            std::mem::swap(&mut power, &mut next);
         }
-        let mut weight = Csr::new(n);
+        let mut weight = Csr::with_capacity(n, mdp.pairs(), 2 * power.nonzeros());
         let mut y_offset = Vec::with_capacity(mdp.pairs());
         for pair in 0..mdp.pairs() {
-            for (next, p) in mdp.onward(pair) {
-                add_scaled(&mut row, power.as_ref(), next, mdp.gamma() * p);
-            }
+            mdp.onward(pair).for_each(|(next, p)| add_scaled(&mut row, &power, next, mdp.gamma() * p));
             row.finish(&mut weight);
             check_size(&weight, k)?;
             y_offset.push(mdp.y_1(pair, &offset));
@@ -111,12 +108,18 @@ impl Rollout {
     }
 }
 
-/// Adds `a * T^j(s, .)` to the row; without a power, `a` itself at column `s`.
-fn add_scaled(row: &mut RowBuilder, power: Option<&Csr>, s: usize, a: f64) {
-    match power {
-        None => row.add(s, a),
-        Some(power) => power.row(s).for_each(|(column, value)| row.add(column, a * value)),
+fn identity(n: usize) -> Csr {
+    let mut matrix = Csr::with_capacity(n, n, n);
+    for s in 0..n {
+        matrix.push(s, 1.0);
+        matrix.end_row();
     }
+    matrix
+}
+
+/// Adds `a * power(s, .)` to the row.
+fn add_scaled(row: &mut RowBuilder, power: &Csr, s: usize, a: f64) {
+    power.row(s).for_each(|(column, value)| row.add(column, a * value));
 }
 
 fn check_size(matrix: &Csr, k: usize) -> Result<(), TabularError> {

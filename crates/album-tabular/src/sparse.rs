@@ -22,6 +22,13 @@ impl Csr {
         Csr { columns, starts, indices: Vec::with_capacity(nonzeros), values: Vec::with_capacity(nonzeros) }
     }
 
+    /// Removes all rows and keeps their memory.
+    pub fn clear(&mut self) {
+        self.starts.truncate(1);
+        self.indices.clear();
+        self.values.clear();
+    }
+
     /// Adds one entry to the row under construction.
     pub fn push(&mut self, column: usize, value: f64) {
         debug_assert!(column < self.columns);
@@ -102,6 +109,11 @@ impl RowBuilder {
     /// Appends the row to `matrix`, columns ascending, and leaves the builder empty.
     pub(crate) fn finish(&mut self, matrix: &mut Csr) {
         self.touched.sort_unstable();
+        self.finish_unsorted(matrix);
+    }
+
+    /// The same with the columns in the order in which they were first added.
+    pub(crate) fn finish_unsorted(&mut self, matrix: &mut Csr) {
         for &j in &self.touched {
             let j = j as usize;
             matrix.push(j, self.value[j]);

@@ -11,12 +11,18 @@ pub(crate) struct Solved {
     pub multipliers: Vec<f64>,
 }
 
-/// Solves the program to HiGHS's tightest useful tolerances.
-pub(crate) fn solve(program: &LinearProgram) -> Result<Solved, TabularError> {
+/// Presolve rules that find nothing in a Lifted Bellman LP and take 30 % of the time: dominated columns, forcing rows
+/// and columns, doubleton and dependent equations, aggregator, parallel rows, sparsification (bits of
+/// `presolve_rule_off`).
+pub(crate) const LBLP_RULES_OFF: i32 = 32 + 64 + 128 + 512 + 1024 + 2048 + 4096 + 8192 + 16384;
+
+/// Solves the program to tight tolerances, with the given presolve rules left out. The objective is divided by `scale`;
+/// the multipliers that come back belong to the objective as it stands.
+pub(crate) fn solve(program: &LinearProgram, scale: f64, rules_off: i32) -> Result<Solved, TabularError> {
     let failed = |what: String| TabularError::Solver { solver: "highs", what };
     let mut problem = RowProblem::new();
     let columns: Vec<_> = (0..program.objective.len())
-        .map(|j| problem.add_column(program.objective[j], program.lower[j]..=program.upper[j]))
+        .map(|j| problem.add_column(program.objective[j] / scale, program.lower[j]..=program.upper[j]))
         .collect();
     for i in 0..program.matrix.rows() {
         let bounds = program.row_lower[i]..=program.row_upper[i];
@@ -27,13 +33,15 @@ pub(crate) fn solve(program: &LinearProgram) -> Result<Solved, TabularError> {
     for tolerance in ["primal_feasibility_tolerance", "dual_feasibility_tolerance"] {
         model.try_set_option(tolerance, 1e-9).map_err(|e| failed(format!("{e:?}")))?;
     }
+    model.try_set_option("presolve_rule_off", rules_off).map_err(|e| failed(format!("{e:?}")))?;
     let solved = model.try_solve().map_err(|e| failed(format!("{e:?}")))?;
+    let solution = solved.get_solution();
     let outcome = match solved.status() {
-        HighsModelStatus::Optimal => Outcome::Optimal(solved.get_solution().columns().to_vec()),
+        HighsModelStatus::Optimal => Outcome::Optimal(solution.columns().to_vec()),
         HighsModelStatus::Infeasible => Outcome::Infeasible,
         HighsModelStatus::Unbounded => Outcome::Unbounded,
         status => return Err(failed(format!("stopped with status {status:?}"))),
     };
-    let multipliers = solved.get_solution().dual_rows().iter().map(|dual| -dual).collect();
+    let multipliers = solution.dual_rows().iter().map(|dual| -dual * scale).collect();
     Ok(Solved { outcome, multipliers })
 }
