@@ -1,0 +1,119 @@
+//! What the trainer needs from an algorithm.
+
+use album_data::{Batch, SegmentConfig};
+use album_nn::{Adam, Mlp, Tensor, TensorError};
+
+/// Numbers about one update, by name, in a fixed order.
+pub type Metrics = Vec<(&'static str, f64)>;
+
+/// An offline RL algorithm during training.
+pub trait Agent {
+    /// The name it is chosen by.
+    fn name(&self) -> &'static str;
+
+    /// How batches are cut out of the data.
+    fn segments(&self) -> SegmentConfig;
+
+    /// Rows in a batch.
+    fn batch_size(&self) -> usize;
+
+    /// One update at training step `step` (counted from 0), which is all that the schedules depend on. Fills `metrics`
+    /// where they are asked for.
+    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>);
+
+    /// Writes the action for each observation, row by row, within [-1, 1].
+    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>);
+
+    /// Writes the state value of each observation; `false` where the algorithm has none.
+    fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool;
+
+    /// Trainable parameters of all networks.
+    fn parameters(&self) -> usize;
+
+    /// Everything that training changes, for a checkpoint.
+    fn state(&self) -> AgentState;
+
+    /// Goes back to a checkpoint of an agent with the same configuration.
+    fn load(&mut self, state: &AgentState) -> Result<(), AgentError>;
+}
+
+/// What a checkpoint holds of an agent: every network with its optimiser, in a fixed order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentState {
+    /// One per network.
+    pub networks: Vec<NetworkState>,
+}
+
+/// A network with its optimiser. Networks that are not trained have empty moments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkState {
+    /// For example `q`.
+    pub name: String,
+    /// The weights.
+    pub weights: Vec<Tensor>,
+    /// Adam's first moments.
+    pub first_moments: Vec<Tensor>,
+    /// Adam's second moments.
+    pub second_moments: Vec<Tensor>,
+    /// Adam's step counter.
+    pub steps: u64,
+}
+
+impl NetworkState {
+    /// The state of a trained network.
+    pub fn of(name: &str, net: &Mlp, adam: &Adam) -> Self {
+        NetworkState {
+            name: name.to_owned(),
+            weights: net.tensors(),
+            first_moments: adam.first_moments(),
+            second_moments: adam.second_moments(),
+            steps: adam.steps(),
+        }
+    }
+
+    /// Puts the state back; nothing changes where it does not fit.
+    pub fn restore(&self, name: &str, net: &mut Mlp, adam: &mut Adam) -> Result<(), AgentError> {
+        if self.name != name {
+            return Err(AgentError::Network { found: self.name.clone(), expected: name.to_owned() });
+        }
+        // The optimiser has the same shapes: if it takes its tensors, the network takes its own.
+        adam.load(self.steps, &self.first_moments, &self.second_moments)?;
+        net.load(&self.weights)?;
+        Ok(())
+    }
+}
+
+/// What can be wrong with an agent's configuration or state.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// A hyperparameter outside its domain.
+    #[error("{key} = {found}; expected {expected}")]
+    Config {
+        /// Which one.
+        key: &'static str,
+        /// What was given.
+        found: String,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// A state of another agent.
+    #[error("the checkpoint holds a network `{found}` where `{expected}` is expected")]
+    Network {
+        /// Its name there.
+        found: String,
+        /// The name here.
+        expected: String,
+    },
+    /// A state with another number of networks.
+    #[error("the checkpoint holds {found} networks; expected {expected}")]
+    Networks {
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// A tensor of another name or shape.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
