@@ -28,8 +28,9 @@ const ALPHA_BC: f32 = 0.01;
 struct Batch {
     s: Matrix,
     a: Matrix,
-    /// s, s' and s_K on top of each other, so that V sees them in one product.
+    /// s and s' on top of each other, so that V sees them in one product.
     states: Matrix,
+    s_k: Matrix,
     /// Discounted rewards of one step and of K steps.
     r_1: Matrix,
     r_k: Matrix,
@@ -62,8 +63,9 @@ impl Album {
         let values = tape.apply(&self.v, tape.constant(&batch.states));
         let v = values.slice_rows(0, rows);
         let y_1 = tape.constant(&batch.r_1) + GAMMA * values.slice_rows(rows, 2 * rows);
-        let y_k = tape.constant(&batch.r_k) + GAMMA.powi(K) * values.slice_rows(2 * rows, 3 * rows);
-        let y_k = y_k.detach();
+        // Without gradient, so nothing need be kept for the way back.
+        let y_k =
+            tape.constant(&batch.r_k) + GAMMA.powi(K) * tape.apply_frozen(&self.v, tape.constant(&batch.s_k));
         let critic_loss = OMEGA_Q * q.mean()
             + OMEGA_V * v.mean()
             + LAMBDA_B * (y_1 - q).relu().mean()
@@ -108,13 +110,14 @@ fn noise(rng: &mut ChaCha8Rng, rows: usize, cols: usize) -> Matrix {
 }
 
 fn batch(rng: &mut ChaCha8Rng, rows: usize) -> Batch {
-    let states = noise(rng, 3 * rows, OBSERVATION);
+    let states = noise(rng, 2 * rows, OBSERVATION);
+    let s_k = noise(rng, rows, OBSERVATION);
     let s = Matrix::from_vec(rows, OBSERVATION, states.data()[..rows * OBSERVATION].to_vec());
     let mut a = noise(rng, rows, ACTION);
     a.data_mut().iter_mut().for_each(|a| *a = a.clamp(-1.0, 1.0));
     let r_k = -(1.0 - GAMMA.powi(K)) / (1.0 - GAMMA);
     let filled = |value: f32| Matrix::from_vec(rows, 1, vec![value; rows]);
-    Batch { s, a, states, r_1: filled(-1.0), r_k: filled(r_k) }
+    Batch { s, a, states, s_k, r_1: filled(-1.0), r_k: filled(r_k) }
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

@@ -22,7 +22,7 @@ pub(crate) use backward::Scratch;
 
 /// Most rows of one parallel task: enough to pay for reading the weights once, few enough to even out
 /// threads of different speed.
-const BLOCK_ROWS: usize = 64;
+const BLOCK_ROWS: usize = 128;
 
 /// Floats between panels of a batch of `rows` rows. An odd number of rows keeps the panels of a row
 /// from falling into the same cache sets.
