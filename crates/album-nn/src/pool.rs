@@ -44,6 +44,8 @@ struct Shared {
     next: AtomicUsize,
     busy: AtomicUsize,
     panicked: AtomicBool,
+    /// Workers that have come up.
+    started: AtomicUsize,
 }
 
 const CLOSED: u64 = 1 << 63;
@@ -77,12 +79,16 @@ impl Pool {
         };
         let shared = Arc::new(Shared::default());
         // A thread that cannot be started only costs speed.
-        let workers = (1..threads)
+        let workers: Vec<_> = (1..threads)
             .filter_map(|i| {
                 let shared = shared.clone();
                 std::thread::Builder::new().name(format!("album-nn-{i}")).spawn(move || work(&shared)).ok()
             })
             .collect();
+        // A thread allocates a little when it starts: not in the middle of a later loop.
+        while shared.started.load(Ordering::Acquire) < workers.len() {
+            std::thread::yield_now();
+        }
         Self { crew: Arc::new(Crew { shared, workers, running: Mutex::new(()) }), isa }
     }
 
@@ -156,6 +162,7 @@ fn take_turns(next: &AtomicUsize, count: usize, body: &(dyn Fn(usize) + Sync)) {
 }
 
 fn work(shared: &Shared) {
+    shared.started.fetch_add(1, Ordering::Release);
     let mut seen = 0;
     loop {
         let mut spins = 0;
