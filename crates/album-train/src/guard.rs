@@ -1,0 +1,53 @@
+//! Guards against numbers that are none.
+
+use album_agents::{AgentState, Metrics};
+use album_data::Batch;
+
+use crate::error::TrainError;
+use crate::state_file;
+
+/// A number that is NaN or infinite.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Bad {
+    what: String,
+    value: f64,
+}
+
+impl Bad {
+    pub(crate) fn at(self, step: u64, checkpoint: Option<u64>) -> TrainError {
+        TrainError::NotFinite { step, what: self.what, value: self.value, checkpoint }
+    }
+}
+
+/// Looks at all of a batch, every step: a pass over some kilobytes without branches.
+pub(crate) fn batch(batch: &Batch) -> Result<(), Bad> {
+    let parts = [
+        ("a state", batch.states()),
+        ("an action", batch.actions()),
+        ("a reward", batch.rewards()),
+        ("a K-step return", batch.returns_k()),
+    ];
+    for (what, numbers) in parts {
+        if numbers.iter().fold(false, |bad, x| bad | !x.is_finite()) {
+            let value = numbers.iter().find(|x| !x.is_finite()).copied().unwrap_or(f32::NAN);
+            return Err(Bad { what: format!("{what} of the batch"), value: value.into() });
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the metrics of an update: losses, values and gradient norms.
+pub(crate) fn metrics(metrics: &Metrics) -> Result<(), Bad> {
+    match metrics.iter().find(|(_, value)| !value.is_finite()) {
+        Some((name, value)) => Err(Bad { what: (*name).to_owned(), value: *value }),
+        None => Ok(()),
+    }
+}
+
+/// Looks at everything that a checkpoint would hold.
+pub(crate) fn state(state: &AgentState) -> Result<(), Bad> {
+    match state_file::not_finite(state) {
+        Some((what, value)) => Err(Bad { what, value: value.into() }),
+        None => Ok(()),
+    }
+}

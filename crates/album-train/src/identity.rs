@@ -1,0 +1,142 @@
+//! What a run is, and how two runs differ.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use album_data::Dataset;
+use serde::{Deserialize, Serialize};
+
+use crate::error::TrainError;
+
+/// All that the results of a run depend on, apart from the program. Two runs with equal identities end with equal
+/// weights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The name of the task.
+    pub task: String,
+    /// The name of the algorithm.
+    pub agent: String,
+    /// The master seed.
+    pub seed: u64,
+    /// [`Dataset::content_hash`] of the data.
+    pub dataset: String,
+    /// The resolved configuration as TOML, without what changes no result (threads, directories).
+    pub config: String,
+}
+
+impl Identity {
+    /// The identity of a run on `data`, whose hash is computed here.
+    pub fn new(
+        task: impl Into<String>,
+        agent: &str,
+        seed: u64,
+        data: &Dataset,
+        config: impl Into<String>,
+    ) -> Self {
+        Identity {
+            task: task.into(),
+            agent: agent.to_owned(),
+            seed,
+            dataset: data.content_hash(),
+            config: config.into(),
+        }
+    }
+
+    /// Refuses a checkpoint of another run, and says what differs.
+    pub(crate) fn check(&self, found: &Identity, path: &Path) -> Result<(), TrainError> {
+        let text = |value: &str| format!("`{value}`");
+        let mut pairs = vec![
+            ("agent".to_owned(), text(&found.agent), text(&self.agent)),
+            ("task".to_owned(), text(&found.task), text(&self.task)),
+            ("seed".to_owned(), found.seed.to_string(), self.seed.to_string()),
+            ("dataset hash".to_owned(), text(&found.dataset), text(&self.dataset)),
+        ];
+        pairs.extend(config_difference(&found.config, &self.config));
+        match pairs.into_iter().find(|(_, found, expected)| found != expected) {
+            None => Ok(()),
+            Some((what, found, expected)) => {
+                Err(TrainError::Mismatch { path: path.to_path_buf(), what, found, expected })
+            }
+        }
+    }
+}
+
+/// The first key with another value, or the first line that differs where the text is no TOML.
+fn config_difference(found: &str, expected: &str) -> Option<(String, String, String)> {
+    if found == expected {
+        return None;
+    }
+    let missing = || "absent".to_owned();
+    if let (Ok(found), Ok(expected)) = (found.parse(), expected.parse()) {
+        let (found, expected) = (flat(&found), flat(&expected));
+        let differs = |key: &&String| found.get(*key) != expected.get(*key);
+        return found.keys().chain(expected.keys()).find(differs).map(|key| {
+            let value = |of: &BTreeMap<String, String>| of.get(key).cloned().unwrap_or_else(missing);
+            (format!("config key `{key}`"), value(&found), value(&expected))
+        });
+    }
+    let line = |text: &str, number| text.lines().nth(number).map_or_else(missing, |line| format!("`{line}`"));
+    let number = found.lines().zip(expected.lines()).take_while(|(a, b)| a == b).count();
+    Some((format!("config line {}", number + 1), line(found, number), line(expected, number)))
+}
+
+fn flat(table: &toml::Table) -> BTreeMap<String, String> {
+    fn walk(prefix: &str, table: &toml::Table, out: &mut BTreeMap<String, String>) {
+        for (key, value) in table {
+            let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            match value {
+                toml::Value::Table(inner) => walk(&key, inner, out),
+                value => {
+                    out.insert(key, value.to_string());
+                }
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk("", table, &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(config: &str) -> Identity {
+        Identity {
+            task: "t".into(),
+            agent: "album".into(),
+            seed: 1,
+            dataset: "00ff".into(),
+            config: config.into(),
+        }
+    }
+
+    fn refusal(found: &Identity) -> String {
+        identity("[agent]\ngamma = 0.5\n").check(found, Path::new("c")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let same = identity("[agent]\ngamma = 0.5\n");
+        assert!(same.check(&same, Path::new("c")).is_ok());
+        // What means the same is the same.
+        assert!(same.check(&identity("# note\nagent.gamma = 0.5"), Path::new("c")).is_ok());
+
+        let other = Identity { task: "u".into(), ..same.clone() };
+        assert_eq!(
+            refusal(&other),
+            "c: the checkpoint belongs to another run: task is `u` there, expected `t`"
+        );
+        let other = Identity { dataset: "00fe".into(), ..same.clone() };
+        assert!(refusal(&other).contains("dataset hash is `00fe` there, expected `00ff`"));
+        assert!(refusal(&Identity { seed: 2, ..same.clone() }).contains("seed is 2 there, expected 1"));
+        assert!(refusal(&Identity { agent: "bc".into(), ..same }).contains("agent is `bc` there"));
+
+        let message = refusal(&identity("[agent]\ngamma = 0.75\n"));
+        assert!(message.contains("config key `agent.gamma` is 0.75 there, expected 0.5"), "{message}");
+        let message = refusal(&identity("[agent]\ngamma = 0.5\nk = 3"));
+        assert!(message.contains("config key `agent.k` is 3 there, expected absent"), "{message}");
+        let message = refusal(&identity("[agent]\n??"));
+        assert!(message.contains("config line 2 is `??` there, expected `gamma = 0.5`"), "{message}");
+    }
+}

@@ -1,0 +1,70 @@
+//! The outcome of a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::Progress;
+use crate::evaluate::EvaluationSummary;
+use crate::identity::Identity;
+
+/// What `result.json` holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The name of the task.
+    pub task: String,
+    /// The name of the algorithm.
+    pub agent: String,
+    /// The master seed.
+    pub seed: u64,
+    /// Updates done.
+    pub steps: u64,
+    /// Whether those were all; a run that was stopped can be resumed.
+    pub finished: bool,
+    /// The share of successful episodes in the last evaluation.
+    pub success: Option<f64>,
+    /// All evaluations, in order.
+    pub evaluations: Vec<EvaluationSummary>,
+    /// Milliseconds that an update took, with sampling and logging, on average over the run.
+    pub ms_per_step: f64,
+    /// Seconds spent on the run, over all its parts.
+    pub wall_seconds: f64,
+    /// Trainable parameters of all networks.
+    pub parameters: usize,
+    /// SHA-256 of all weights, see [`weights_sha256`](crate::weights_sha256).
+    pub weights_sha256: String,
+    /// SHA-256 of the dataset's contents.
+    pub dataset_sha256: String,
+    /// Versions of what made it.
+    pub versions: BTreeMap<String, String>,
+}
+
+impl RunResult {
+    pub(crate) fn new(
+        identity: &Identity,
+        progress: &Progress,
+        finished: bool,
+        parameters: usize,
+        weights_sha256: String,
+    ) -> Self {
+        RunResult {
+            task: identity.task.clone(),
+            agent: identity.agent.clone(),
+            seed: identity.seed,
+            steps: progress.step,
+            finished,
+            success: progress.evaluations.last().map(|evaluation| evaluation.success),
+            evaluations: progress.evaluations.clone(),
+            ms_per_step: 1e3 * progress.train_seconds / progress.step.max(1) as f64,
+            wall_seconds: progress.wall_seconds,
+            parameters,
+            weights_sha256,
+            dataset_sha256: identity.dataset.clone(),
+            versions: BTreeMap::from([
+                ("album".into(), env!("CARGO_PKG_VERSION").into()),
+                ("checkpoint".into(), crate::checkpoint::FORMAT.to_string()),
+                ("platform".into(), format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)),
+            ]),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The directory of a run.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use album_data::atomic;
+
+use crate::error::TrainError;
+use crate::files::{names, sync_directory};
+
+/// The resolved configuration; what makes a directory a run.
+const CONFIG: &str = "config.toml";
+const LOCK: &str = "run.lock";
+
+/// A run directory that this process alone may write to, until the value is dropped.
+///
+/// ```text
+/// config.toml          the resolved configuration
+/// train.csv            metrics of training, every `log_every` steps
+/// eval.csv             means over the episodes of each evaluation
+/// timing.csv           all that depends on the clock; the other logs do not
+/// episodes.jsonl       each evaluation's episodes, with the paths of some
+/// value_maps.jsonl     V at given points, at each evaluation
+/// events.out.tfevents.album   the same numbers for TensorBoard
+/// checkpoints/         the last two checkpoints
+/// result.json          the outcome
+/// report.html          the figures
+/// run.lock             locked while a process works here
+/// ```
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// Locked as long as it is open; the system unlocks it when the process dies.
+    _lock: File,
+}
+
+impl RunDir {
+    /// Makes the directory of a new run, with its configuration in it.
+    ///
+    /// The directory may exist if it is empty.
+    pub fn create(path: impl Into<PathBuf>, config: &str) -> Result<Self, TrainError> {
+        let path = path.into();
+        fs::create_dir_all(&path).map_err(TrainError::io("create the directory", &path))?;
+        refuse_content(&path)?;
+        let lock = lock(&path)?;
+        // Another process may have made its run here since.
+        refuse_content(&path)?;
+        let run = RunDir { path, _lock: lock };
+        run.write(CONFIG, config.as_bytes())?;
+        run.prepare()?;
+        Ok(run)
+    }
+
+    /// Opens the directory of a run to continue it, and clears away what an interrupted save left.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
+        let path = path.into();
+        if !path.join(CONFIG).is_file() {
+            return Err(TrainError::NotARun { path, expected: CONFIG });
+        }
+        let run = RunDir { _lock: lock(&path)?, path };
+        run.prepare()?;
+        Ok(run)
+    }
+
+    /// Reads the configuration of a run, which another process may be working on.
+    pub fn config_of(path: impl AsRef<Path>) -> Result<String, TrainError> {
+        let path = path.as_ref();
+        let file = path.join(CONFIG);
+        if !file.is_file() {
+            return Err(TrainError::NotARun { path: path.to_path_buf(), expected: CONFIG });
+        }
+        fs::read_to_string(&file).map_err(TrainError::io("read", &file))
+    }
+
+    /// The checkpoints of a run, which another process may be working on.
+    pub fn checkpoints_of(path: impl AsRef<Path>) -> PathBuf {
+        path.as_ref().join("checkpoints")
+    }
+
+    /// Where the run is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The configuration it was created with.
+    pub fn config(&self) -> Result<String, TrainError> {
+        Self::config_of(&self.path)
+    }
+
+    /// The directory of checkpoints.
+    pub fn checkpoints(&self) -> PathBuf {
+        Self::checkpoints_of(&self.path)
+    }
+
+    /// A file in the directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Replaces a file in the directory, completely or not at all.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), TrainError> {
+        let path = self.file(name);
+        atomic::write(&path, bytes).map_err(TrainError::io("write", &path))
+    }
+
+    fn prepare(&self) -> Result<(), TrainError> {
+        let checkpoints = self.checkpoints();
+        if !checkpoints.is_dir() {
+            fs::create_dir(&checkpoints).map_err(TrainError::io("create the directory", &checkpoints))?;
+            sync_directory(&self.path)?;
+        }
+        crate::checkpoint::recover(&checkpoints)?;
+        // Temporaries of `atomic::write`; nobody else writes here while the lock is held.
+        for name in names(&self.path)? {
+            if name.starts_with('.') && name.ends_with(".tmp") {
+                let path = self.file(&name);
+                fs::remove_file(&path).map_err(TrainError::io("remove", &path))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse_content(path: &Path) -> Result<(), TrainError> {
+    match names(path)?.into_iter().find(|name| name != LOCK) {
+        Some(found) => Err(TrainError::NotEmpty { path: path.to_path_buf(), found }),
+        None => Ok(()),
+    }
+}
+
+fn lock(directory: &Path) -> Result<File, TrainError> {
+    let path = directory.join(LOCK);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(TrainError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            let holder = match holder.trim() {
+                "" => "another process".to_owned(),
+                pid => format!("process {pid}"),
+            };
+            return Err(TrainError::Locked { path: directory.to_path_buf(), holder });
+        }
+        Err(TryLockError::Error(source)) => return Err(TrainError::Io { action: "lock", path, source }),
+    }
+    file.set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(TrainError::io("write", &path))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_run_needs_an_empty_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        let run = RunDir::create(&path, "seed = 1\n").unwrap();
+        assert_eq!(run.config().unwrap(), "seed = 1\n");
+        drop(run);
+        let error = RunDir::create(&path, "").unwrap_err();
+        assert!(matches!(error, TrainError::NotEmpty { .. }), "{error}");
+        assert_eq!(RunDir::config_of(&path).unwrap(), "seed = 1\n");
+        RunDir::open(&path).unwrap();
+
+        let foreign = dir.path().join("foreign");
+        fs::create_dir(&foreign).unwrap();
+        fs::write(foreign.join("thesis.tex"), "").unwrap();
+        let message = RunDir::create(&foreign, "").unwrap_err().to_string();
+        assert!(message.contains("thesis.tex") && message.contains("album resume"), "{message}");
+        assert_eq!(names(&foreign).unwrap(), ["thesis.tex"]);
+    }
+
+    #[test]
+    fn a_second_user_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run");
+        let run = RunDir::create(&path, "").unwrap();
+        let error = RunDir::open(&path).unwrap_err();
+        assert!(error.is_io());
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        drop(run);
+        RunDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn other_directories_and_files_are_no_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(RunDir::open(dir.path()), Err(TrainError::NotARun { .. })));
+        assert!(matches!(RunDir::open(dir.path().join("none")), Err(TrainError::NotARun { .. })));
+        assert!(names(dir.path()).unwrap().is_empty());
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = RunDir::create(&file, "").unwrap_err();
+        assert!(error.is_io() && error.to_string().contains("file"), "{error}");
+    }
+
+    #[test]
+    fn temporaries_are_cleared() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run");
+        drop(RunDir::create(&path, "").unwrap());
+        fs::write(path.join(".result.json.1-2-3.tmp"), "{").unwrap();
+        drop(RunDir::open(&path).unwrap());
+        assert_eq!(names(&path).unwrap(), ["checkpoints", "config.toml", "run.lock"]);
+    }
+}

@@ -1,0 +1,279 @@
+//! The training loop.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use album_agents::{Agent, AgentState, Metrics};
+use album_data::{Batch, Dataset, Sampler, Segments};
+use album_envs::Env;
+
+use crate::checkpoint::{self, Progress};
+use crate::error::TrainError;
+use crate::evaluate::{Evaluation, episode_seeds, evaluate};
+use crate::guard;
+use crate::identity::Identity;
+use crate::logs::Logs;
+use crate::result::RunResult;
+use crate::run_dir::RunDir;
+use crate::schedule::Schedule;
+use crate::signals::StopFlag;
+use crate::state_file::weights_sha256;
+use crate::value_map::{ValueMap, ValuePoints};
+
+/// Where and how policies are evaluated.
+pub struct Evaluator {
+    /// Environments of the task, used side by side. Their number changes no result.
+    pub envs: Vec<Box<dyn Env>>,
+    /// Episodes of an evaluation.
+    pub episodes: usize,
+    /// Of how many of them the path is recorded.
+    pub paths: usize,
+}
+
+/// Something that happened in a run.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Training begins or goes on after `step` updates.
+    Started {
+        /// Updates done.
+        step: u64,
+        /// Updates there will be.
+        total: u64,
+    },
+    /// Something is not as it should be, and the run goes on.
+    Warning(String),
+    /// A sign of life, a few times a second.
+    Progress {
+        /// Updates done.
+        step: u64,
+        /// Mean milliseconds of an update since the run began or went on.
+        ms_per_step: f64,
+    },
+    /// Metrics were logged.
+    Logged {
+        /// Updates done.
+        step: u64,
+        /// The metrics of the last one.
+        metrics: &'a Metrics,
+        /// Mean milliseconds of an update since the last log.
+        ms_per_step: f64,
+    },
+    /// An evaluation begins.
+    Evaluating {
+        /// Updates done.
+        step: u64,
+    },
+    /// An evaluation is done.
+    Evaluated(&'a Evaluation),
+    /// A checkpoint was written.
+    Saved {
+        /// Updates done.
+        step: u64,
+        /// The checkpoint.
+        path: &'a Path,
+    },
+    /// The run stopped because it was asked to.
+    Stopped {
+        /// Updates done.
+        step: u64,
+    },
+}
+
+/// All that a run needs.
+///
+/// Whether it begins or goes on is decided by the checkpoints in its directory; the end is the same, bit for bit.
+pub struct Trainer<'a> {
+    /// The algorithm, freshly made from the configuration.
+    pub agent: &'a mut dyn Agent,
+    /// The data.
+    pub dataset: &'a Dataset,
+    /// The directory.
+    pub run: &'a RunDir,
+    /// What the run is.
+    pub identity: &'a Identity,
+    /// When what is done.
+    pub schedule: Schedule,
+    /// How to evaluate; without it there are no evaluations.
+    pub evaluator: Option<Evaluator>,
+    /// Where to record values at every evaluation.
+    pub value_points: Option<ValuePoints>,
+    /// Asks the run to stop.
+    pub stop: StopFlag,
+    /// Is told what happens.
+    pub observer: &'a mut dyn FnMut(&Event<'_>),
+}
+
+/// Signs of life come this far apart.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+impl Trainer<'_> {
+    /// Trains to the end of the schedule or until the flag is raised, and writes `result.json`.
+    ///
+    /// [`RunResult::finished`] tells the two apart. In both cases the state is saved.
+    pub fn train(mut self) -> Result<RunResult, TrainError> {
+        self.schedule.check()?;
+        let (mut progress, mut saved) = self.restore()?;
+        let mut warnings = Vec::new();
+        let mut logs = Logs::open(self.run, &progress.logs, &mut warnings)?;
+        warnings.into_iter().for_each(|warning| (self.observer)(&Event::Warning(warning)));
+
+        let sampler = Sampler::new(self.identity.seed, self.dataset.len());
+        let segments = Segments::new(self.agent.segments())?;
+        let mut batch = Batch::new(self.dataset, self.agent.batch_size());
+        let mut metrics = Metrics::new();
+        let total = self.schedule.steps;
+        let (begin, wall_before) = (Instant::now(), progress.wall_seconds);
+        let mut first = Stopwatch::default();
+        let mut since_log = Stopwatch::default();
+        let mut last_sign = begin;
+        (self.observer)(&Event::Started { step: progress.step, total });
+
+        let finished = loop {
+            // What is due after this many updates.
+            let step = progress.step;
+            let evaluated = progress.evaluations.last().map(|evaluation| evaluation.step);
+            let mut pending =
+                self.schedule.evaluates(step) && self.evaluator.is_some() && evaluated != Some(step);
+            if pending && !self.stop.is_set() {
+                self.checked_state(&progress, saved)?;
+                if let Some(evaluation) = self.evaluate(step, &mut logs)? {
+                    progress.evaluations.push(evaluation.summary());
+                    (pending, saved) = (false, saved.filter(|&at| at != step));
+                }
+            }
+            let done = step == total && !pending;
+            let stopping = !done && self.stop.is_set();
+            if (done || stopping || self.schedule.saves(step)) && saved != Some(step) {
+                progress.wall_seconds = wall_before + begin.elapsed().as_secs_f64();
+                let state = self.checked_state(&progress, saved)?;
+                progress.logs = logs.sync()?;
+                let path = self.save(&progress, &state)?;
+                saved = Some(step);
+                (self.observer)(&Event::Saved { step, path: &path });
+            }
+            if done || stopping {
+                break done;
+            }
+
+            // One update.
+            let start = Instant::now();
+            sampler.fill(step, batch.indices_mut());
+            segments.gather(self.dataset, &mut batch);
+            guard::batch(&batch).map_err(|bad| bad.at(step, saved))?;
+            let logging = self.schedule.logs(step + 1);
+            let asked = (logging || self.schedule.checks(step + 1)).then_some(&mut metrics);
+            let asking = asked.is_some();
+            self.agent.update(&batch, step, asked);
+            progress.step += 1;
+            if asking {
+                guard::metrics(&metrics).map_err(|bad| bad.at(progress.step, saved))?;
+            }
+            let now = Instant::now();
+            progress.train_seconds += (now - start).as_secs_f64();
+            first.add(now - start);
+            since_log.add(now - start);
+            if logging {
+                let (step, ms_per_step) = (progress.step, since_log.take());
+                let seconds = wall_before + begin.elapsed().as_secs_f64();
+                logs.training(step, &metrics, ms_per_step, seconds)?;
+                (self.observer)(&Event::Logged { step, metrics: &metrics, ms_per_step });
+            }
+            if now - last_sign >= PROGRESS {
+                last_sign = now;
+                (self.observer)(&Event::Progress { step: progress.step, ms_per_step: first.mean() });
+            }
+        };
+        if !finished {
+            (self.observer)(&Event::Stopped { step: progress.step });
+        }
+        progress.wall_seconds = wall_before + begin.elapsed().as_secs_f64();
+        self.finish(&progress, finished)
+    }
+
+    /// Goes back to the latest checkpoint, if there is one.
+    fn restore(&mut self) -> Result<(Progress, Option<u64>), TrainError> {
+        let latest = checkpoint::latest(&self.run.checkpoints())?;
+        let Some(checkpoint) = latest.checkpoint else {
+            // Damaged ones are not the beginning of a run: starting anew would hide the loss.
+            return latest.damaged.into_iter().next().map_or(Ok((Progress::default(), None)), Err);
+        };
+        for error in latest.damaged {
+            (self.observer)(&Event::Warning(format!(
+                "{error}; going back to the checkpoint of step {}",
+                checkpoint.step()
+            )));
+        }
+        checkpoint.check(self.identity)?;
+        checkpoint.restore(self.agent)?;
+        let step = checkpoint.step();
+        Ok((checkpoint.manifest.progress, Some(step)))
+    }
+
+    /// The agent's state, if all of it is finite.
+    fn checked_state(&self, progress: &Progress, saved: Option<u64>) -> Result<AgentState, TrainError> {
+        let state = self.agent.state();
+        guard::state(&state).map_err(|bad| bad.at(progress.step, saved))?;
+        Ok(state)
+    }
+
+    fn evaluate(&mut self, step: u64, logs: &mut Logs) -> Result<Option<Evaluation>, TrainError> {
+        let Some(evaluator) = &mut self.evaluator else { return Ok(None) };
+        (self.observer)(&Event::Evaluating { step });
+        let seeds = episode_seeds(self.identity.seed, step, evaluator.episodes);
+        let found = evaluate(self.agent, &mut evaluator.envs, step, &seeds, evaluator.paths, &self.stop)?;
+        if let Some(evaluation) = &found {
+            logs.evaluation(evaluation)?;
+            if let Some(points) = &self.value_points
+                && let Some(map) = ValueMap::record(self.agent, points, step)
+            {
+                logs.value_map(&map)?;
+            }
+            (self.observer)(&Event::Evaluated(evaluation));
+        }
+        Ok(found)
+    }
+
+    fn save(&self, progress: &Progress, state: &AgentState) -> Result<PathBuf, TrainError> {
+        let directory = self.run.checkpoints();
+        let path = checkpoint::save(&directory, self.identity, progress, state)?;
+        checkpoint::prune(&directory, self.schedule.keep)?;
+        Ok(path)
+    }
+
+    fn finish(&self, progress: &Progress, finished: bool) -> Result<RunResult, TrainError> {
+        let weights = weights_sha256(&self.agent.state());
+        let result = RunResult::new(self.identity, progress, finished, self.agent.parameters(), weights);
+        let path = self.run.file(RESULT);
+        let mut text =
+            serde_json::to_vec_pretty(&result).map_err(|e| TrainError::damaged(&path, e.to_string()))?;
+        text.push(b'\n');
+        self.run.write(RESULT, &text)?;
+        Ok(result)
+    }
+}
+
+pub(crate) const RESULT: &str = "result.json";
+
+/// Mean milliseconds of something.
+#[derive(Default)]
+struct Stopwatch {
+    time: Duration,
+    count: u32,
+}
+
+impl Stopwatch {
+    fn add(&mut self, time: Duration) {
+        self.time += time;
+        self.count += 1;
+    }
+
+    fn mean(&self) -> f64 {
+        1e3 * self.time.as_secs_f64() / f64::from(self.count.max(1))
+    }
+
+    fn take(&mut self) -> f64 {
+        let mean = self.mean();
+        *self = Self::default();
+        mean
+    }
+}

@@ -1,0 +1,56 @@
+//! What an agent thinks of the places of a map, at several times of its training.
+
+use album_agents::Agent;
+use album_envs::SampleGrid;
+use serde::{Deserialize, Serialize};
+
+/// Observations in a rectangle, whose values are to be recorded at every evaluation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValuePoints {
+    /// Rows of the rectangle; the first has the smallest `y`.
+    pub rows: usize,
+    /// Points in a row; the first has the smallest `x`.
+    pub columns: usize,
+    /// Row by row; `None` where there is no state, as within walls.
+    pub observations: Vec<Option<Vec<f32>>>,
+}
+
+impl ValuePoints {
+    /// For observations that are positions.
+    pub fn positions(grid: &SampleGrid) -> Self {
+        let observation = |point: &Option<[f64; 2]>| point.map(|[x, y]| vec![x as f32, y as f32]);
+        ValuePoints {
+            rows: grid.rows,
+            columns: grid.columns,
+            observations: grid.points.iter().map(observation).collect(),
+        }
+    }
+}
+
+/// The values at [`ValuePoints`] after some updates: a line of `value_maps.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ValueMap {
+    /// Updates done before.
+    pub step: u64,
+    /// Rows of the rectangle.
+    pub rows: usize,
+    /// Points in a row.
+    pub columns: usize,
+    /// Row by row; `None` where there is no state.
+    pub values: Vec<Option<f32>>,
+}
+
+impl ValueMap {
+    /// Asks an agent; `None` if it has no state values.
+    pub fn record(agent: &mut dyn Agent, points: &ValuePoints, step: u64) -> Option<Self> {
+        let observations: Vec<f32> = points.observations.iter().flatten().flatten().copied().collect();
+        let mut values = Vec::new();
+        if !agent.value(&observations, &mut values) {
+            return None;
+        }
+        let mut values = values.into_iter();
+        let values =
+            points.observations.iter().map(|point| point.as_ref().and_then(|_| values.next())).collect();
+        Some(ValueMap { step, rows: points.rows, columns: points.columns, values })
+    }
+}
