@@ -465,16 +465,4 @@ mod tests {
         }
         assert_eq!(names(dir.path()).unwrap(), ["step_000000003", "step_000000004"]);
     }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_refused_save_leaves_no_trace() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = save_step(dir.path(), 5, 1.0);
-        // A file where the temporary directory should go cannot be cleared away as a directory would be.
-        fs::write(dir.path().join(format!("{TEMPORARY}gone-step_000000005")), "").unwrap();
-        let error = save(dir.path(), &identity(), &progress(5), &state(2.0)).unwrap_err();
-        assert!(error.is_io(), "{error}");
-        load(&path).unwrap();
-    }
 }
