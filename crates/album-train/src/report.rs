@@ -3,19 +3,268 @@
 use std::path::{Path, PathBuf};
 
 use album_data::atomic;
+use album_data::ogbench::{CELL_SIZE, Cell, Family, MazeTask, TaskName};
+use album_envs::Maze;
 use album_report::html::Page;
+use album_report::number::{compact, fixed, grouped, percent, seconds};
+use album_report::svg::{Category, Colour, Figure, Grid, Legend, Plot, panels};
+use album_report::table::{Cell as Entry, Status, Table};
 
 use crate::error::TrainError;
-use crate::run_dir::RunDir;
+use crate::evaluate::Episode;
+use crate::records::{Columns, Records};
+use crate::value_map::ValueMap;
 
-/// Builds the report of a run from the files in its directory, which it may still be growing in.
-pub fn page(run: &Path) -> Result<Page, TrainError> {
-    Ok(Page::new("A run of album").section("Configuration").code(RunDir::config_of(run)?))
-}
+/// Value maps shown at most.
+const MAPS: usize = 6;
+const STEP: &str = "training step";
 
 /// Writes `report.html` into the directory of a run and returns its path.
 pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
     let path = run.join("report.html");
-    atomic::write(&path, page(run)?.render().as_bytes()).map_err(TrainError::io("write", &path))?;
+    let page = page(&Records::read(run)?, run);
+    atomic::write(&path, page.render().as_bytes()).map_err(TrainError::io("write", &path))?;
     Ok(path)
+}
+
+/// Builds the report of a run; `run` is where commands find it.
+pub fn page(records: &Records, run: &Path) -> Page {
+    let scene = records.result.as_ref().and_then(|result| Scene::of(&result.task));
+    let mut page = summary(records);
+    page = success(page, records);
+    page = value_maps(page, &records.value_maps, scene.as_ref());
+    page = trajectories(page, records, scene.as_ref());
+    page = training(page, &records.train);
+    page.section("Configuration")
+        .code(records.config.trim_end())
+        .section("Commands")
+        .code(commands(records, run))
+        .footer(format!("Written by album {}.", env!("CARGO_PKG_VERSION")))
+}
+
+fn summary(records: &Records) -> Page {
+    let Some(result) = &records.result else {
+        return Page::new("A run in progress").callout(Status::Neutral, "The run has not ended yet.");
+    };
+    let mut page = Page::new(format!("{} on {}", result.agent, result.task));
+    if let Some(last) = result.evaluations.last() {
+        let [low, high] = last.success_interval;
+        page = page.callout(
+            if last.success >= 0.5 { Status::Good } else { Status::Neutral },
+            format!(
+                "{} of {} evaluation episodes succeeded after {} steps (95 % confidence interval: {} to {}).",
+                percent(last.success, 0),
+                last.episodes,
+                grouped(last.step as i64),
+                percent(low, 0),
+                percent(high, 0)
+            ),
+        );
+    }
+    if !result.finished {
+        page = page.callout(Status::Neutral, "The run was stopped before its end and can be resumed.");
+    }
+    page.keys([
+        ("seed", result.seed.to_string()),
+        ("updates", grouped(result.steps as i64)),
+        ("time", format!("{} ({} ms per update)", seconds(result.wall_seconds), compact(result.ms_per_step))),
+        ("parameters", grouped(result.parameters as i64)),
+        ("weights (SHA-256)", result.weights_sha256.clone()),
+        ("data (SHA-256)", result.dataset_sha256.clone()),
+    ])
+}
+
+fn success(page: Page, records: &Records) -> Page {
+    let series = |name: &str| records.eval.series(&format!("evaluation/{name}"));
+    let (mean, low, high) = (series("success"), series("success_low"), series("success_high"));
+    if mean.is_empty() {
+        return page;
+    }
+    let plot = Plot::new("")
+        .size(720.0, 340.0)
+        .x_label(STEP)
+        .y_label("success")
+        .y_range(0.0, 1.0)
+        .x_include(0.0)
+        .markers("share of episodes", &mean)
+        .band("95 % confidence interval", &low, &high)
+        .same_ink();
+    let mut table = Table::new(["step", "success", "interval", "return", "length"]);
+    let (returns, lengths) = (series("episode.return"), series("episode.length"));
+    for i in 0..mean.len() {
+        table = table.row([
+            Entry::from(grouped(mean[i].0 as i64)),
+            Entry::fixed(mean[i].1, 2),
+            Entry::new(format!("{} – {}", fixed(low[i].1, 2), fixed(high[i].1, 2))),
+            Entry::fixed(returns[i].1, 1),
+            Entry::fixed(lengths[i].1, 1),
+        ]);
+    }
+    page.section("Success")
+        .figure("success", plot, "Share of evaluation episodes that solved the task, with Wilson's interval.")
+        .table(table.caption("Means over the episodes of each evaluation."))
+}
+
+fn value_maps(page: Page, maps: &[ValueMap], scene: Option<&Scene>) -> Page {
+    if maps.is_empty() {
+        return page;
+    }
+    // Evenly spread, with the first and the last.
+    let shown = maps.len().min(MAPS);
+    let pick = |i: usize| &maps[if shown == 1 { 0 } else { i * (maps.len() - 1) / (shown - 1) }];
+    let figures = (0..shown).map(pick).map(|map| {
+        let grid =
+            values(map).title(format!("step {}", grouped(map.step as i64))).size(240.0).colour_bar("V");
+        scene.map_or_else(|| grid.clone(), |scene| scene.labels(grid.clone(), map.columns, map.rows))
+    });
+    page.section("Value maps").figure(
+        "value-maps",
+        panels("", figures, 3),
+        "The state value V over the maze as training goes on; each map has its own colour scale. S is the start, \
+         G the goal.",
+    )
+}
+
+fn values(map: &ValueMap) -> Grid {
+    let values: Vec<f64> = map.values.iter().map(|value| value.map_or(f64::NAN, f64::from)).collect();
+    Grid::values(map.columns, map.rows, &values).missing("wall", Colour::GREY).y_up()
+}
+
+fn trajectories(page: Page, records: &Records, scene: Option<&Scene>) -> Page {
+    let (Some(scene), Some(last)) = (scene, records.evaluations.last()) else { return page };
+    let recorded: Vec<&Episode> = last.episodes.iter().filter(|episode| !episode.path.is_empty()).collect();
+    if recorded.is_empty() {
+        return page;
+    }
+    let figure = |title: &str, success: bool| -> Option<Figure> {
+        let chosen: Vec<_> = recorded.iter().filter(|episode| episode.success == success).collect();
+        if chosen.is_empty() {
+            return None;
+        }
+        let mut grid = scene.grid().title(format!("{title} ({})", chosen.len())).size(380.0);
+        for episode in &chosen {
+            grid = grid.polyline("", &scene.path(episode));
+        }
+        Some((&grid).into())
+    };
+    let figures = [figure("reached the goal", true), figure("did not reach it", false)];
+    page.section("Trajectories").figure(
+        "trajectories",
+        panels("", figures.into_iter().flatten(), 2),
+        format!(
+            "The ways of {} of the {} episodes of the evaluation after {} steps, from open to filled circle.",
+            recorded.len(),
+            last.episodes.len(),
+            grouped(last.step as i64)
+        ),
+    )
+}
+
+/// The metrics of training: those that have a figure of their own, then all others.
+fn training(mut page: Page, train: &Columns) -> Page {
+    let names: Vec<&str> = train.names().filter_map(|name| name.strip_prefix("training/")).collect();
+    if names.is_empty() {
+        return page;
+    }
+    let series = |name: &str| train.series(&format!("training/{name}"));
+    let satisfied: Vec<&str> = names.iter().copied().filter(|name| name.ends_with("_satisfied")).collect();
+    let range = |name: &str| ["v_min", "v_mean", "v_max"].contains(&last_part(name));
+    if !satisfied.is_empty() {
+        let mut plot =
+            Plot::new("").size(720.0, 340.0).x_label(STEP).y_label("share of rows").y_range(0.0, 1.0);
+        for name in &satisfied {
+            plot = plot.line(constraint(name), &series(name));
+        }
+        page = page.section("Constraints").figure(
+            "constraints",
+            plot.legend(Legend::Right),
+            "Share of the rows of a batch that satisfy each family of constraints of the program.",
+        );
+    }
+    page = page.section("Training");
+    if names.iter().any(|name| range(name)) {
+        let [low, mean, high] = ["v_min", "v_mean", "v_max"].map(|part| {
+            names.iter().find(|name| last_part(name) == part).map_or_else(Vec::new, |name| series(name))
+        });
+        let plot = Plot::new("")
+            .size(720.0, 340.0)
+            .x_label(STEP)
+            .y_label("V")
+            .line("mean over the batch", &mean)
+            .band("least to greatest", &low, &high)
+            .same_ink();
+        page = page.figure("values", plot, "State values over the rows of a batch.");
+    }
+    let others = names.iter().copied().filter(|name| !range(name) && !satisfied.contains(name));
+    let figures: Vec<Plot> = others
+        .map(|name| Plot::new(name).size(300.0, 190.0).legend(Legend::Hidden).line(name, &series(name)))
+        .collect();
+    page.figure("metrics", panels("", figures.iter(), 3), format!("All other metrics over the {STEP}."))
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// `critic/g_b_satisfied` as `g_{B}`.
+fn constraint(name: &str) -> String {
+    let short = last_part(name).trim_end_matches("_satisfied");
+    match short.strip_prefix("g_") {
+        Some(family) => format!("g_{{{}}}", family.to_uppercase()),
+        None => short.to_owned(),
+    }
+}
+
+fn commands(records: &Records, run: &Path) -> String {
+    let run = run.display();
+    let train = records.result.as_ref().map_or(String::new(), |result| {
+        format!(
+            "album train {} --seed {} --config {run}/config.toml   # the same run again\n",
+            result.task, result.seed
+        )
+    });
+    format!("{train}album resume {run}\nalbum eval {run}")
+}
+
+/// The maze that a task takes place in.
+struct Scene {
+    maze: Maze,
+    task: MazeTask,
+}
+
+impl Scene {
+    fn of(task: &str) -> Option<Self> {
+        let task: TaskName = task.parse().ok()?;
+        match task.environment().family {
+            Family::PointMaze(size) | Family::AntMaze(size) | Family::HumanoidMaze(size) => {
+                Some(Scene { maze: Maze::new(size), task: size.tasks()[task.task() - 1] })
+            }
+            _ => None,
+        }
+    }
+
+    fn grid(&self) -> Grid {
+        let (columns, rows) = (self.maze.columns(), self.maze.rows());
+        let kinds = [Category::new("", Colour::WHITE), Category::new("", Colour::GREY)];
+        let wall = |k: usize| usize::from(self.maze.is_wall(Cell { i: k / columns, j: k % columns }));
+        let cells: Vec<usize> = (0..rows * columns).map(wall).collect();
+        self.labels(Grid::categories(columns, rows, &cells, &kinds).y_up(), columns, rows)
+    }
+
+    /// Marks start and goal on a map of the whole maze.
+    fn labels(&self, grid: Grid, columns: usize, rows: usize) -> Grid {
+        let (x, y) = (columns / self.maze.columns(), rows / self.maze.rows());
+        if x == 0 || y == 0 {
+            return grid;
+        }
+        let label =
+            |grid: Grid, cell: Cell, text: &str| grid.label(cell.j * x + x / 2, cell.i * y + y / 2, text);
+        label(label(grid, self.task.start, "S"), self.task.goal, "G")
+    }
+
+    /// A path in the coordinates of [`Self::grid`].
+    fn path(&self, episode: &Episode) -> Vec<(f64, f64)> {
+        let coordinate = |x: f32| f64::from(x) / CELL_SIZE + 1.5;
+        episode.path.iter().map(|&[x, y]| (coordinate(x), coordinate(y))).collect()
+    }
 }

@@ -1,0 +1,78 @@
+//! Trains ALBUM on the medium PointMaze and writes the report of the run.
+//!
+//! `cargo run --release -p album-train --example pointmaze -- DIRECTORY [STEPS]`; the same command goes on after an
+//! interruption.
+
+use std::error::Error;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use album_agents::Decay;
+use album_agents::album::{Album, Config};
+use album_data::ogbench::{MazeSize, TaskName, load_task};
+use album_envs::navigate::{self, Recipe};
+use album_envs::{Env, PointMaze};
+use album_nn::Pool;
+use album_train::{Evaluator, Event, Identity, RunDir, Schedule, StopFlag, Trainer, ValuePoints, report};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let directory = PathBuf::from(arguments.next().ok_or("expected a directory")?);
+    let steps: u64 = arguments.next().map_or(Ok(5_000), |steps| steps.parse())?;
+    let (seed, threads) = (0, 2);
+
+    let task: TaskName = "pointmaze-medium-navigate-singletask-task1-v0".parse()?;
+    let file = std::env::temp_dir().join("album-example-pointmaze.npz");
+    let recipe = Recipe { episodes: 300, ..Recipe::train(MazeSize::Medium, 0) };
+    navigate::cached(&file, &recipe, NonZero::<usize>::MIN)?;
+    let dataset = load_task(&file, &task)?;
+
+    let config = Config {
+        hidden: vec![128; 3],
+        reward_scale: 0.3,
+        standardize: true,
+        fourier_features: 32,
+        fourier_scale: 3.0,
+        alpha_bc: 0.002,
+        critic_lr: 3e-4,
+        lr_decay: Decay::Cosine,
+        ..Config::default()
+    };
+    let text = format!("task = \"{task}\"\nsteps = {steps}\nseed = {seed}\nhidden = {:?}\n", config.hidden);
+    let mut agent = Album::new(config, &dataset, steps, seed, &Pool::new(threads))?;
+
+    let run = if directory.join("config.toml").exists() {
+        RunDir::open(&directory)?
+    } else {
+        RunDir::create(&directory, &text)?
+    };
+    let maze = PointMaze::new(&task)?;
+    let envs = (0..20).map(|_| Box::new(maze.clone()) as Box<dyn Env>).collect();
+    let every = (steps / 10).max(1);
+    let result = Trainer {
+        agent: &mut agent,
+        dataset: &dataset,
+        run: &run,
+        identity: &Identity::new(task.to_string(), "album", seed, &dataset, text),
+        schedule: Schedule {
+            log_every: (steps / 100).max(1),
+            eval_every: every,
+            save_every: every,
+            ..Schedule::new(steps)
+        },
+        evaluator: Some(Evaluator { envs, episodes: 20, paths: 20 }),
+        value_points: Some(ValuePoints::positions(&maze.maze().sample_grid(4))),
+        stop: StopFlag::on_signals()?,
+        observer: &mut |event| match event {
+            Event::Evaluated(evaluation) => {
+                eprintln!("step {}: success {:.2}", evaluation.step, evaluation.summary().success);
+            }
+            Event::Warning(warning) => eprintln!("{warning}"),
+            _ => {}
+        },
+    }
+    .train()?;
+    eprintln!("{:.2} ms per step, weights {}", result.ms_per_step, result.weights_sha256);
+    eprintln!("{}", report::write(&directory)?.display());
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! Reading back what a run wrote.
+
+use std::fs;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::TrainError;
+use crate::evaluate::Evaluation;
+use crate::logs::{EPISODES, EVAL, TRAIN, VALUE_MAPS};
+use crate::result::RunResult;
+use crate::run_dir::RunDir;
+use crate::trainer::RESULT;
+use crate::value_map::ValueMap;
+
+/// All that a run has written so far. A last line that is only half there is left out.
+#[derive(Clone, Debug)]
+pub struct Records {
+    /// The resolved configuration.
+    pub config: String,
+    /// The outcome, once there is one.
+    pub result: Option<RunResult>,
+    /// `train.csv`.
+    pub train: Columns,
+    /// `eval.csv`.
+    pub eval: Columns,
+    /// `episodes.jsonl`.
+    pub evaluations: Vec<Evaluation>,
+    /// `value_maps.jsonl`.
+    pub value_maps: Vec<ValueMap>,
+}
+
+impl Records {
+    /// Reads the directory of a run, which another process may be writing to.
+    pub fn read(run: &Path) -> Result<Self, TrainError> {
+        let config = RunDir::config_of(run)?;
+        let path = run.join(RESULT);
+        let result = match text(&path)? {
+            text if text.is_empty() => None,
+            text => Some(serde_json::from_str(&text).map_err(|e| TrainError::damaged(&path, e.to_string()))?),
+        };
+        Ok(Records {
+            config,
+            result,
+            train: Columns::read(&run.join(TRAIN))?,
+            eval: Columns::read(&run.join(EVAL))?,
+            evaluations: lines(&run.join(EPISODES))?,
+            value_maps: lines(&run.join(VALUE_MAPS))?,
+        })
+    }
+}
+
+/// A CSV file of numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    names: Vec<String>,
+    /// Row by row.
+    rows: Vec<Vec<f64>>,
+}
+
+impl Columns {
+    fn read(path: &Path) -> Result<Self, TrainError> {
+        let text = text(path)?;
+        let mut lines = text.lines();
+        let names: Vec<String> = lines.next().unwrap_or_default().split(',').map(str::to_owned).collect();
+        let mut rows = Vec::new();
+        for (number, line) in lines.enumerate() {
+            let row: Result<Vec<f64>, _> = line.split(',').map(str::parse).collect();
+            match row {
+                Ok(row) if row.len() == names.len() => rows.push(row),
+                _ => {
+                    let reason = format!("line {}: expected {} numbers", number + 2, names.len());
+                    return Err(TrainError::damaged(path, reason));
+                }
+            }
+        }
+        Ok(Columns { names, rows })
+    }
+
+    /// The names of the columns; `step` is the last.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// A column over the training step; empty if there is no such column.
+    pub fn series(&self, name: &str) -> Vec<(f64, f64)> {
+        let place = |name: &str| self.names.iter().position(|found| found == name);
+        let (Some(x), Some(y)) = (place("step"), place(name)) else { return Vec::new() };
+        self.rows.iter().map(|row| (row[x], row[y])).collect()
+    }
+}
+
+/// The whole lines of a file; nothing if there is no file.
+fn text(path: &Path) -> Result<String, TrainError> {
+    match fs::read_to_string(path) {
+        Ok(mut text) => {
+            text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
+            Ok(text)
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => Err(TrainError::io("read", path)(e)),
+    }
+}
+
+fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, TrainError> {
+    let read = |(number, line)| {
+        serde_json::from_str(line).map_err(|e| TrainError::damaged(path, format!("line {}: {e}", number + 1)))
+    };
+    text(path)?.lines().enumerate().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_line_is_left_out_and_nonsense_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.csv");
+        fs::write(&path, "a,b,step\n1,2.5,10\n3,-1e-7,20\n4,").unwrap();
+        let columns = Columns::read(&path).unwrap();
+        assert_eq!(columns.series("b"), [(10.0, 2.5), (20.0, -1e-7)]);
+        assert!(columns.series("c").is_empty());
+        fs::write(&path, "a,step\n1,2\n1,2,3\n").unwrap();
+        let message = Columns::read(&path).unwrap_err().to_string();
+        assert!(message.ends_with("x.csv: damaged: line 3: expected 2 numbers"), "{message}");
+        assert_eq!(Columns::read(&dir.path().join("none")).unwrap().series("a"), []);
+    }
+}
