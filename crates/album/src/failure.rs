@@ -27,6 +27,18 @@ pub enum Failure {
     /// Checks that did not pass, or numbers that are not what they must be.
     #[error("{0}")]
     Numerical(String),
+    /// A configuration or task that cannot be.
+    #[error("{0}")]
+    Config(String),
+    /// Data that cannot be loaded or made.
+    #[error("{0}")]
+    Load(String),
+    /// Training, checkpoints, run directories.
+    #[error(transparent)]
+    Train(#[from] album_train::TrainError),
+    /// A signal ended the command; what it says is how to go on.
+    #[error("{0}")]
+    Stopped(String),
     /// Another program that is needed did not do its part.
     #[error("{0}")]
     Tool(String),
@@ -44,6 +56,11 @@ impl Failure {
             Failure::Tabular(e) if e.is_numerical() => 4,
             Failure::Tabular(_) => 3,
             Failure::Numerical(_) => 4,
+            Failure::Config(_) | Failure::Load(_) => 3,
+            Failure::Train(e) if e.is_numerical() => 4,
+            Failure::Train(e) if e.is_io() => 5,
+            Failure::Train(_) => 3,
+            Failure::Stopped(_) => 75,
             Failure::Io { .. } | Failure::Tool(_) => 5,
         }
     }

@@ -1,10 +1,14 @@
 //! The `album` command line. Every command takes `--json`: exactly one JSON object on standard output, everything else
-//! on standard error. Exit codes: 0 done, 2 usage, 3 bad data or configuration, 4 numerical failure, 5 input/output.
+//! on standard error. Exit codes: 0 done, 2 usage, 3 bad data or configuration, 4 numerical failure, 5 input/output,
+//! 75 stopped by a signal with the state saved.
 
 mod bench;
+mod config;
 mod failure;
 mod output;
 mod solve;
+mod task_data;
+mod train;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -20,6 +24,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Train an agent on a task; without a task, ALBUM on PointMaze
+    Train(train::TrainArgs),
+    /// Go on with a run that was stopped, exactly where it was
+    Resume(train::ResumeArgs),
+    /// Evaluate the policy of a run
+    Eval(train::EvalArgs),
     /// Solve the Lifted Bellman LP of a dataset exactly: the best values that it supports
     Solve(solve::Args),
     /// Check every statement of the theory with numbers and draw the figures
@@ -30,6 +40,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Train(args) => train::train(&args),
+        Command::Resume(args) => train::resume(&args),
+        Command::Eval(args) => train::eval(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Bench(args) => bench::run(&args),

@@ -1,0 +1,394 @@
+//! `album train`, `album resume`, `album eval`.
+
+use crate::config::{self, Overrides, Preset, RunConfig};
+use crate::failure::Failure;
+use crate::{output, task_data};
+use album_agents::Agent;
+use album_agents::album::Album;
+use album_data::Dataset;
+use album_data::ogbench::TaskName;
+use album_envs::{Env, PointMaze, make};
+use album_nn::Pool;
+use album_report::number::seconds;
+use album_train::{
+    Evaluator, Event, Identity, RunDir, RunResult, Schedule, StopFlag, Trainer, ValuePoints, checkpoint,
+    episode_seeds, evaluate, report, weights_sha256,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What `album train` does without a task.
+const DEFAULT_TASK: &str = "pointmaze-medium-navigate-singletask-v0";
+
+/// A new run.
+#[derive(clap::Args)]
+pub struct TrainArgs {
+    /// The OGBench name of the task
+    #[arg(default_value = DEFAULT_TASK)]
+    task: String,
+    /// Gradient steps (the preset's if not given)
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Master seed of the run
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// The run directory (default: runs/TASK/album-seedN)
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Threads; results do not depend on them (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Steps between evaluations (0: only at the end)
+    #[arg(long)]
+    eval_every: Option<u64>,
+    /// Episodes of an evaluation
+    #[arg(long)]
+    eval_episodes: Option<usize>,
+    /// Steps between checkpoints
+    #[arg(long)]
+    save_every: Option<u64>,
+    /// A dataset file in OGBench's layout, instead of the default one of the task
+    #[arg(long, value_name = "FILE.npz")]
+    data: Option<PathBuf>,
+    /// Where the configuration starts from (default: small for PointMaze, else paper)
+    #[arg(long, value_enum)]
+    preset: Option<Preset>,
+    /// A TOML file with configuration values
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+    /// One configuration value, e.g. `k=5` or `album.alpha_bc=0.3`; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Train even where the boundedness condition is violated and values will fall without bound
+    #[arg(long)]
+    allow_unbounded: bool,
+    /// Print result.json
+    #[arg(long)]
+    json: bool,
+}
+
+/// A run that goes on.
+#[derive(clap::Args)]
+pub struct ResumeArgs {
+    /// The run directory
+    run: PathBuf,
+    /// Threads; results do not depend on them (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Print result.json
+    #[arg(long)]
+    json: bool,
+}
+
+/// A look at a trained policy.
+#[derive(clap::Args)]
+pub struct EvalArgs {
+    /// The run directory
+    run: PathBuf,
+    /// Episodes
+    #[arg(long, default_value_t = 50)]
+    episodes: usize,
+    /// Seed of the episodes (default: the run's)
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Threads; results do not depend on them (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `album train`.
+pub fn train(args: &TrainArgs) -> Result<(), Failure> {
+    let task: TaskName = args.task.parse().map_err(|e| Failure::Config(format!("{e}")))?;
+    let mut set = args.set.clone();
+    let flags = [
+        ("steps", args.steps),
+        ("eval_every", args.eval_every),
+        ("eval_episodes", args.eval_episodes.map(|n| n as u64)),
+        ("save_every", args.save_every),
+    ];
+    set.extend(flags.iter().filter_map(|(key, value)| value.map(|value| format!("train.{key}={value}"))));
+    let overrides = Overrides { preset: args.preset, file: args.config.clone(), set };
+    let mut config = config::resolve(&task, args.seed, &overrides)?;
+    if args.data.is_some() {
+        config.data.clone_from(&args.data);
+    }
+    check_boundedness(&config, args.allow_unbounded)?;
+    // Everything that can be refused is refused before there is a run directory.
+    let data = task_data::load(&task, config.data.as_deref())?;
+    let pool = Pool::new(args.threads);
+    let agent = agent(&config, &data, &pool)?;
+    make(&task).map_err(|e| Failure::Config(e.to_string()))?;
+    let path = args.out.clone().unwrap_or_else(|| default_run(&config));
+    let text = toml::to_string(&config).map_err(|e| Failure::Config(e.to_string()))?;
+    let run = RunDir::create(&path, &text)?;
+    go(&config, agent, &data, &run, args.json)
+}
+
+/// Runs `album resume`.
+pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
+    let config = read_config(&args.run)?;
+    let run = RunDir::open(&args.run)?;
+    let data = task_data::load(&task(&config)?, config.data.as_deref())?;
+    let agent = agent(&config, &data, &Pool::new(args.threads))?;
+    go(&config, agent, &data, &run, args.json)
+}
+
+/// Runs `album eval`.
+pub fn eval(args: &EvalArgs) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Report {
+        #[serde(flatten)]
+        result: RunResult,
+        episodes: Vec<album_train::Episode>,
+    }
+    if args.episodes == 0 {
+        return Err(Failure::Usage("--episodes is 0; expected at least 1".into()));
+    }
+    let start = Instant::now();
+    let config = read_config(&args.run)?;
+    let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(&args.run))?;
+    let task = task(&config)?;
+    let data = task_data::load(&task, config.data.as_deref())?;
+    let mut agent = agent(&config, &data, &Pool::new(args.threads))?;
+    checkpoint.check(&identity(&config, &data)?)?;
+    checkpoint.restore(&mut agent)?;
+    let step = checkpoint.step();
+    let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
+    let stop = StopFlag::on_signals()?;
+    let Some(evaluation) =
+        evaluate(&mut agent, &mut environments(&task, args.episodes)?, step, &seeds, 0, &stop)?
+    else {
+        return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
+    };
+    let summary = evaluation.summary();
+    let progress = &checkpoint.manifest.progress;
+    let result = RunResult {
+        task: config.task.clone(),
+        agent: config.agent.clone(),
+        seed: config.seed,
+        steps: step,
+        finished: step == config.train.steps,
+        success: Some(summary.success),
+        evaluations: vec![summary.clone()],
+        ms_per_step: 1e3 * progress.train_seconds / step.max(1) as f64,
+        wall_seconds: start.elapsed().as_secs_f64(),
+        parameters: agent.parameters(),
+        weights_sha256: weights_sha256(&checkpoint.state),
+        dataset_sha256: checkpoint.manifest.identity.dataset.clone(),
+        versions: [("album".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
+    };
+    if args.json {
+        return output::print_json(&Report { result, episodes: evaluation.episodes });
+    }
+    let [low, high] = summary.success_interval;
+    output::print(&format!(
+        "{} after {step} steps: success {:.1} % (95 % interval {:.1} to {:.1}) over {} episodes, return {:.1}, length {:.0}",
+        config.task,
+        100.0 * summary.success,
+        100.0 * low,
+        100.0 * high,
+        summary.episodes,
+        summary.mean_return,
+        summary.length
+    ))
+}
+
+fn read_config(run: &Path) -> Result<RunConfig, Failure> {
+    let text = RunDir::config_of(run)?;
+    config::read(&text, &run.join("config.toml").display().to_string())
+}
+
+fn task(config: &RunConfig) -> Result<TaskName, Failure> {
+    config.task.parse().map_err(|e| Failure::Config(format!("{e}")))
+}
+
+fn agent(config: &RunConfig, data: &Dataset, pool: &Pool) -> Result<Album, Failure> {
+    Album::new(config.album.clone(), data, config.train.steps, config.seed, pool)
+        .map_err(|e| Failure::Config(e.to_string()))
+}
+
+/// What a checkpoint must agree with: all of the configuration but the place of the data.
+fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Failure> {
+    let same = RunConfig { data: None, ..config.clone() };
+    let text = toml::to_string(&same).map_err(|e| Failure::Config(e.to_string()))?;
+    Ok(Identity::new(config.task.as_str(), &config.agent, config.seed, data, text))
+}
+
+fn check_boundedness(config: &RunConfig, allow: bool) -> Result<(), Failure> {
+    let b = config.album.boundedness();
+    let left = if config.album.stop_gradient {
+        "lambda_b (1 - gamma) + 2 lambda_k"
+    } else {
+        "lambda_b (1 - gamma) + 2 lambda_k (1 - gamma^k)"
+    };
+    let sides = format!("{left} = {:.6} against omega_q + omega_v = {:.6}", b.left, b.right);
+    if b.holds() {
+        eprintln!("bounded updates: {sides}");
+        return Ok(());
+    }
+    if allow {
+        eprintln!("warning: the boundedness condition is violated, values will fall without bound: {sides}");
+        return Ok(());
+    }
+    Err(Failure::Config(format!(
+        "the boundedness condition is violated, values would fall without bound: {sides}; raise lambda_k or lambda_b, \
+         or pass --allow-unbounded"
+    )))
+}
+
+/// `runs/TASK/album-seedN`, with a number behind it where that exists already.
+fn default_run(config: &RunConfig) -> PathBuf {
+    let base = PathBuf::from("runs").join(&config.task);
+    let name = format!("{}-seed{}", config.agent, config.seed);
+    let mut path = base.join(&name);
+    let mut number = 2;
+    while path.exists() {
+        path = base.join(format!("{name}-{number}"));
+        number += 1;
+    }
+    path
+}
+
+fn environments(task: &TaskName, episodes: usize) -> Result<Vec<Box<dyn Env>>, Failure> {
+    (0..episodes).map(|_| make(task).map_err(|e| Failure::Config(e.to_string()))).collect()
+}
+
+/// Trains to the end or until a signal, with a live line; writes the report; prints the result.
+fn go(config: &RunConfig, mut agent: Album, data: &Dataset, run: &RunDir, json: bool) -> Result<(), Failure> {
+    let task = task(config)?;
+    let schedule = Schedule {
+        log_every: config.train.log_every,
+        eval_every: config.train.eval_every,
+        save_every: config.train.save_every,
+        ..Schedule::new(config.train.steps)
+    };
+    let evaluator = Evaluator {
+        envs: environments(&task, config.train.eval_episodes)?,
+        episodes: config.train.eval_episodes,
+        paths: 10,
+    };
+    let points = PointMaze::new(&task).ok().map(|maze| ValuePoints::positions(&maze.maze().sample_grid(4)));
+    let mut line = Line::new(config.train.steps);
+    eprintln!(
+        "{} on {}, seed {}: {} steps into {}",
+        config.agent,
+        config.task,
+        config.seed,
+        config.train.steps,
+        run.path().display()
+    );
+    let result = Trainer {
+        agent: &mut agent,
+        dataset: data,
+        run,
+        identity: &identity(config, data)?,
+        schedule,
+        evaluator: (config.train.eval_episodes > 0).then_some(evaluator),
+        value_points: points,
+        stop: StopFlag::on_signals()?,
+        observer: &mut |event| line.show(event),
+    }
+    .train();
+    line.bar.finish_and_clear();
+    let result = result?;
+    let page = report::write(run.path())?;
+    if json {
+        output::print_json(&result)?;
+    } else {
+        output::print(&summary(&result, run.path(), &page))?;
+    }
+    if result.finished {
+        return Ok(());
+    }
+    Err(Failure::Stopped(format!(
+        "stopped after step {}; `album resume {}` goes on",
+        result.steps,
+        run.path().display()
+    )))
+}
+
+fn summary(result: &RunResult, run: &Path, page: &Path) -> String {
+    let success = match result.evaluations.last() {
+        Some(last) => format!(
+            "success {:.1} % (95 % interval {:.1} to {:.1}, {} episodes)",
+            100.0 * last.success,
+            100.0 * last.success_interval[0],
+            100.0 * last.success_interval[1],
+            last.episodes
+        ),
+        None => "no evaluation".into(),
+    };
+    format!(
+        "{success} after {} steps in {} ({:.2} ms a step)\nrun      {}\nreport   {}\nweights  {}",
+        result.steps,
+        seconds(result.wall_seconds),
+        result.ms_per_step,
+        run.display(),
+        page.display(),
+        result.weights_sha256
+    )
+}
+
+/// The live line: steps, steps a second, time to go, the last success and the range of V.
+struct Line {
+    bar: ProgressBar,
+    success: String,
+    values: String,
+    speed: String,
+}
+
+impl Line {
+    fn new(steps: u64) -> Self {
+        let bar = ProgressBar::new(steps);
+        let style = ProgressStyle::with_template("[{bar:25}] {pos}/{len} eta {eta} {wide_msg}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ");
+        bar.set_style(style);
+        Line { bar, success: String::new(), values: String::new(), speed: String::new() }
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Started { step, .. } => {
+                self.bar.set_position(*step);
+                self.bar.reset_eta();
+                if *step > 0 {
+                    self.bar.println(format!("going on after step {step}"));
+                }
+            }
+            Event::Warning(text) => self.bar.println(format!("warning: {text}")),
+            Event::Progress { step, ms_per_step } => {
+                self.bar.set_position(*step);
+                self.speed = format!("{:.0} steps/s", 1e3 / ms_per_step);
+            }
+            Event::Logged { metrics, .. } => {
+                let of = |name: &str| metrics.iter().find(|m| m.0 == name).map(|m| m.1);
+                if let (Some(low), Some(high)) = (of("value/v_min"), of("value/v_max")) {
+                    self.values = format!("V {low:.1} to {high:.1}");
+                }
+            }
+            Event::Evaluating { .. } => self.bar.set_message("evaluating"),
+            Event::Evaluated(evaluation) => {
+                let summary = evaluation.summary();
+                self.success = format!("success {:.0} %", 100.0 * summary.success);
+                let line = format!(
+                    "step {:>8}  {}  return {:.1}  length {:.0}  {}",
+                    summary.step, self.success, summary.mean_return, summary.length, self.values
+                );
+                // Where standard error is not a terminal, evaluations are the progress.
+                if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+            }
+            Event::Saved { .. } | Event::Stopped { .. } => {}
+        }
+        if !matches!(event, Event::Evaluating { .. }) {
+            let parts = [&self.speed, &self.success, &self.values];
+            let message: Vec<&str> = parts.iter().map(|s| s.as_str()).filter(|s| !s.is_empty()).collect();
+            self.bar.set_message(message.join("  "));
+        }
+    }
+}
