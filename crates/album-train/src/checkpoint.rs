@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use album_agents::AgentState;
@@ -172,7 +173,9 @@ pub fn load(path: &Path) -> Result<Checkpoint, TrainError> {
     let read = |name: &str| {
         let file = path.join(name);
         fs::read(&file).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => TrainError::damaged(&file, "the file is missing"),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                TrainError::damaged(&file, "the file is missing")
+            }
             _ => TrainError::Io { action: "read", path: file, source },
         })
     };
@@ -271,6 +274,21 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>, TrainError> {
 pub(crate) fn prune(directory: &Path, keep: usize) -> Result<(), TrainError> {
     let found = list(directory)?;
     found[..found.len().saturating_sub(keep)].iter().try_for_each(|path| remove(path))
+}
+
+/// Renames the checkpoints after a step, which were found damaged, so that they do not count any more.
+pub(crate) fn set_aside_after(directory: &Path, step: u64) -> Result<(), TrainError> {
+    for path in list(directory)? {
+        if step_of(&path) > Some(step) {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let aside = path.with_file_name(format!("damaged-{name}"));
+            if aside.exists() {
+                remove(&aside)?;
+            }
+            fs::rename(&path, &aside).map_err(TrainError::io("rename", &path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Clears away what an interrupted [`save`] left.
@@ -399,6 +417,7 @@ mod tests {
             save_step(dir.path(), step, 1.0);
         }
         fs::create_dir(dir.path().join("step_best")).unwrap();
+        fs::write(dir.path().join("step_000000006"), "").unwrap();
         fs::create_dir(dir.path().join(format!("{TEMPORARY}step_000000099"))).unwrap();
         assert_eq!(require_latest(dir.path()).unwrap().step(), 1_000_000_000);
         fs::write(dir.path().join("step_1000000000").join(AGENT), "").unwrap();
@@ -406,7 +425,7 @@ mod tests {
         assert_eq!(found.checkpoint.unwrap().step(), 999_999_999);
         assert_eq!(found.damaged.len(), 1);
         for path in list(dir.path()).unwrap() {
-            fs::write(path.join(MANIFEST), "").unwrap();
+            let _ = fs::write(path.join(MANIFEST), ""); // one of them is a file
         }
         assert!(matches!(require_latest(dir.path()), Err(TrainError::Damaged { .. })));
     }

@@ -1,4 +1,65 @@
 //! Runs: training, checkpoints, bit-exact resume, logs, evaluation, reports.
+//!
+//! A [`Trainer`] takes an agent, a dataset and a [`RunDir`] and does the rest. Whether a run begins or goes on is
+//! decided by the checkpoints in its directory; `train` and `resume` are the same call.
+//!
+//! # What can be relied on
+//!
+//! * A run that is stopped anywhere, or killed anywhere, and resumed ends with the same weights, moments, `train.csv`,
+//!   `eval.csv`, `episodes.jsonl` and `value_maps.jsonl`, bit for bit, as one that never stopped. What depends on the
+//!   clock is in `timing.csv`, the TensorBoard file and `result.json`.
+//! * A checkpoint is whole or not there, and every byte of it is checked when it is read. After `kill -9`, a full disk
+//!   or a power cut the latest whole one is used.
+//! * NaN and infinity stop a run before they reach a checkpoint.
+//! * One process at a time works on a run; a signal makes it save and stop ([`StopFlag`]).
+//! * Evaluations depend on the run's seed and the step alone, not on how many episodes run side by side.
+//!
+//! The trainer knows no algorithm by name. What an agent draws at random during an update must be a function of its
+//! seed and the step, as the batches are.
+//!
+//! ```
+//! use album_agents::album::{Album, Config};
+//! use album_data::{Dataset, Rows};
+//! use album_nn::Pool;
+//! use album_train::{Identity, RunDir, Schedule, StopFlag, Trainer, report};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! // A walk along a line.
+//! let n = 50;
+//! let dataset = Dataset::from_rows(Rows {
+//!     observation_dim: 1,
+//!     action_dim: 1,
+//!     observations: (0..n).map(|i| i as f32 / n as f32).collect(),
+//!     actions: vec![0.5; n],
+//!     rewards: vec![-1.0; n],
+//!     masks: vec![1.0; n],
+//!     terminals: (0..n).map(|i| i + 1 == n).collect(),
+//! })?;
+//! let config = Config { hidden: vec![8], batch_size: 4, ..Config::default() };
+//! let text = "hidden = [8]\nbatch_size = 4\n";
+//! let (seed, steps) = (1, 20);
+//!
+//! let run = RunDir::create(dir.path().join("run"), text)?;
+//! let mut agent = Album::new(config, &dataset, steps, seed, &Pool::new(1))?;
+//! let result = Trainer {
+//!     agent: &mut agent,
+//!     dataset: &dataset,
+//!     run: &run,
+//!     identity: &Identity::new("a walk", "album", seed, &dataset, text),
+//!     schedule: Schedule { log_every: 5, ..Schedule::new(steps) },
+//!     evaluator: None,
+//!     value_points: None,
+//!     stop: StopFlag::new(),
+//!     observer: &mut |_event| {},
+//! }
+//! .train()?;
+//! assert!(result.finished && result.steps == 20);
+//! assert!(run.file("train.csv").exists() && run.checkpoints().join("step_000000020").exists());
+//! report::write(run.path())?;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod checkpoint;
 mod error;

@@ -63,7 +63,8 @@ impl Logs {
         ms_per_step: f64,
         total_seconds: f64,
     ) -> Result<(), TrainError> {
-        let named = metrics.iter().map(|(name, value)| (format!("training/{name}"), *value)).collect();
+        let named: Vec<_> =
+            metrics.iter().map(|(name, value)| (format!("training/{name}"), *value)).collect();
         self.train.row(step, &named)?;
         let times = vec![
             ("time/ms_per_step".to_owned(), ms_per_step),
@@ -208,7 +209,7 @@ impl Log {
     }
 
     /// A row of a CSV file; the first one fixes the columns. `step` is the last column.
-    fn row(&mut self, step: u64, values: &Vec<(String, f64)>) -> Result<(), TrainError> {
+    fn row(&mut self, step: u64, values: &[(String, f64)]) -> Result<(), TrainError> {
         let mut header: String = values.iter().flat_map(|(name, _)| [name.as_str(), ","]).collect();
         header.push_str("step");
         let mut row: String = values.iter().map(|(_, value)| format!("{value},")).collect();

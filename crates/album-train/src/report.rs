@@ -121,13 +121,13 @@ fn value_maps(page: Page, maps: &[ValueMap], scene: Option<&Scene>) -> Page {
         "value-maps",
         panels("", figures, 3),
         "The state value V over the maze as training goes on; each map has its own colour scale. S is the start, \
-         G the goal.",
+         G the goal, and walls are grey. Where the data never goes, as close to walls, the network extrapolates.",
     )
 }
 
 fn values(map: &ValueMap) -> Grid {
     let values: Vec<f64> = map.values.iter().map(|value| value.map_or(f64::NAN, f64::from)).collect();
-    Grid::values(map.columns, map.rows, &values).missing("wall", Colour::GREY).y_up()
+    Grid::values(map.columns, map.rows, &values).missing("", Colour::GREY).y_up()
 }
 
 fn trajectories(page: Page, records: &Records, scene: Option<&Scene>) -> Page {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::Progress;
+use crate::checkpoint::{Checkpoint, Manifest, Progress};
 use crate::evaluate::EvaluationSummary;
 use crate::identity::Identity;
+use crate::state_file::weights_sha256;
 
 /// What `result.json` holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,12 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// The outcome as a checkpoint tells it, for a run that has not written its own.
+    pub fn of(checkpoint: &Checkpoint, finished: bool, parameters: usize) -> Self {
+        let Manifest { identity, progress, .. } = &checkpoint.manifest;
+        Self::new(identity, progress, finished, parameters, weights_sha256(&checkpoint.state))
+    }
+
     pub(crate) fn new(
         identity: &Identity,
         progress: &Progress,

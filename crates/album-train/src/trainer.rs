@@ -199,13 +199,14 @@ impl Trainer<'_> {
         };
         for error in latest.damaged {
             (self.observer)(&Event::Warning(format!(
-                "{error}; going back to the checkpoint of step {}",
+                "{error}; it is set aside, and the run goes on from the checkpoint of step {}",
                 checkpoint.step()
             )));
         }
         checkpoint.check(self.identity)?;
         checkpoint.restore(self.agent)?;
         let step = checkpoint.step();
+        checkpoint::set_aside_after(&self.run.checkpoints(), step)?;
         Ok((checkpoint.manifest.progress, Some(step)))
     }
 

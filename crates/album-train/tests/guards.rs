@@ -1,4 +1,5 @@
 //! NaN and infinity stop a run and never reach a checkpoint.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

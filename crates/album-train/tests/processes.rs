@@ -1,5 +1,6 @@
 //! Runs in processes of their own, which are killed, asked to stop, and refused disk space.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -22,6 +23,12 @@ const RUN: &str = "ALBUM_TRAIN_TEST_RUN";
 fn child() {
     let Some(path) = std::env::var_os(RUN) else { return };
     let path = Path::new(&path);
+    if path.extension().is_some_and(|extension| extension == "deaf") {
+        // Hears the signal, and does not come to an end.
+        let _stop = StopFlag::on_signals().unwrap();
+        fs::write(path, "").unwrap();
+        sleep(Duration::from_secs(50));
+    }
     let data = dataset(path.parent().unwrap());
     let stop = StopFlag::on_signals().unwrap();
     let schedule = Schedule { save_every: 5, ..schedule() };
@@ -119,6 +126,25 @@ fn signals_save_and_stop() {
         assert!(result.contains(&format!("\"steps\": {steps},")) && result.contains("\"finished\": false"));
         assert_eq!(wait(command(&path).spawn().unwrap()).code(), Some(0));
         assert_same(&whole, &path);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for (first, second, code) in [("TERM", "TERM", 143), ("USR1", "INT", 130)] {
+        let path = dir.path().join(format!("{code}.deaf"));
+        let mut child = command(&path).spawn().unwrap();
+        while !path.exists() {
+            sleep(Duration::from_millis(1));
+        }
+        signal(&child, first);
+        sleep(Duration::from_millis(50));
+        assert_eq!(child.try_wait().unwrap(), None);
+        let sent = Instant::now();
+        signal(&child, second);
+        assert_eq!(wait(child).code(), Some(code));
+        assert!(sent.elapsed() < Duration::from_secs(5));
     }
 }
 

@@ -1,4 +1,5 @@
 //! A run ends the same whatever happens on the way.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
@@ -7,7 +8,10 @@ use std::fs;
 use album_agents::album::Album;
 use album_agents::{Agent, AgentError, AgentState, Metrics};
 use album_data::{Batch, SegmentConfig, rng};
-use album_train::{Event, Schedule, StopFlag, TrainError, checkpoint};
+use album_train::{
+    Event, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint, episode_seeds, evaluate,
+    report,
+};
 use common::{
     Options, STEPS, agent, assert_same, content, dataset, plain, run, run_with, schedule, timeless, train,
 };
@@ -37,6 +41,23 @@ fn the_same_seed_gives_the_same_run_on_any_number_of_threads_and_environments() 
     assert!(
         train.starts_with("training/critic/critic_loss,") && train.lines().next().unwrap().ends_with(",step")
     );
+}
+
+#[test]
+fn a_checkpoint_acts_and_tells_as_the_run_did() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let path = dir.path().join("run");
+    let result = run(&data, &path);
+    let checkpoint = checkpoint::require_latest(&path.join("checkpoints")).unwrap();
+    let mut agent = agent(&data, 1, 1);
+    checkpoint.restore(&mut agent).unwrap();
+    let seeds = episode_seeds(1, STEPS, 3);
+    let mut envs = [common::env()];
+    let evaluation = evaluate(&mut agent, &mut envs, STEPS, &seeds, 2, &StopFlag::new()).unwrap().unwrap();
+    assert_eq!(Some(&evaluation), Records::read(&path).unwrap().evaluations.last());
+    assert_eq!(evaluation.summary(), result.evaluations[3]);
+    assert_eq!(timeless(RunResult::of(&checkpoint, true, agent.parameters())), timeless(result));
 }
 
 #[test]
@@ -174,6 +195,7 @@ fn a_damaged_checkpoint_costs_its_steps_and_no_more() {
     assert_eq!(start, Some(180));
     assert!(warnings[0].contains("agent.safetensors: damaged"), "{warnings:?}");
     assert_same(&whole, &path);
+    assert!(path.join("checkpoints/damaged-step_000000200").is_dir());
 
     // With no whole one left, nothing is begun anew over what is there.
     for checkpoint in checkpoint::list(&path.join("checkpoints")).unwrap() {
@@ -193,4 +215,23 @@ fn checkpoints_of_other_runs_are_refused() {
     let error = run_with(&data, &path, Options { seed: 2, ..plain() }).unwrap_err();
     assert!(error.to_string().contains("seed is 1 there, expected 2"), "{error}");
     assert!(!error.is_io() && !error.is_numerical());
+}
+
+#[test]
+fn a_run_has_a_report_at_any_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let path = dir.path().join("run");
+    drop(RunDir::create(&path, "k = 5\n").unwrap());
+    let html = fs::read_to_string(report::write(&path).unwrap()).unwrap();
+    assert!(html.contains("A run in progress") && html.contains("k = 5"));
+    run(&data, &path);
+    let html = fs::read_to_string(report::write(&path).unwrap()).unwrap();
+    for id in ["success", "value-maps", "trajectories", "constraints", "values", "metrics"] {
+        assert!(html.contains(&format!("<figure id=\"{id}\"")), "{id}");
+    }
+    assert!(
+        html.contains("album resume")
+            && html.contains("album on pointmaze-medium-navigate-singletask-task1-v0")
+    );
 }

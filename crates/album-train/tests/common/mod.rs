@@ -1,5 +1,6 @@
 //! A run small enough to be repeated hundreds of times: a short PointMaze recording, tiny networks, short episodes.
 #![allow(dead_code)] // each test binary uses a part of it
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fs;
