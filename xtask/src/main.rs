@@ -1,6 +1,7 @@
 //! Development tasks. `cargo xtask test` does all of its own set-up on a machine that has cargo, a C++ compiler and
 //! python3, and then runs everything that must pass.
 
+mod bench_peers;
 mod python;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ const USAGE: &str = "usage: cargo xtask <task>
 
   test          set up, then formatting, clippy, all tests (HiGHS included), doc tests, documentation
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
+  bench-peers   one ALBUM training step: album, JAX and PyTorch interleaved in one run
   setup         only the set-up: a private Python environment under target/";
 
 fn main() -> ExitCode {
@@ -18,7 +20,8 @@ fn main() -> ExitCode {
     let result = match task.as_str() {
         "test" => test(),
         "bench-solve" => bench_solve(),
-        "setup" => python::environment(&root()).map(|_| ()),
+        "bench-peers" => bench_peers::run_all(),
+        "setup" => python::environment(&root(), "python", "requirements.txt").map(|_| ()),
         _ => Err(USAGE.into()),
     };
     match result {
@@ -36,7 +39,7 @@ const FEATURES: [&str; 2] = ["--features", "album/highs,album-tabular/highs"];
 fn test() -> Result<(), String> {
     let start = Instant::now();
     run("formatting", cargo(&["fmt", "--all", "--check"]))?;
-    let python = python::environment(&root())?;
+    let python = python::environment(&root(), "python", "requirements.txt")?;
     let with = |args: &[&str]| {
         let mut command = cargo(args);
         command.args(FEATURES);
@@ -56,7 +59,7 @@ fn test() -> Result<(), String> {
 }
 
 fn bench_solve() -> Result<(), String> {
-    let python = python::environment(&root())?;
+    let python = python::environment(&root(), "python", "requirements.txt")?;
     let mut command = cargo(&["run", "--release", "--package", "album", "--features", "highs"]);
     command.args(["--", "bench", "solve"]).args(std::env::args().skip(2));
     python.apply(&mut command);

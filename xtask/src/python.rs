@@ -11,13 +11,13 @@ pub struct Python {
     libclang: PathBuf,
 }
 
-/// Makes the environment unless it is there with the same pins.
-pub fn environment(root: &Path) -> Result<Python, String> {
-    let requirements = root.join("xtask/requirements.txt");
+/// Makes the environment `name` under the target directory from `pins` in `xtask/`, unless it is there with the same pins.
+pub fn environment(root: &Path, name: &str, pins: &str) -> Result<Python, String> {
+    let requirements = root.join("xtask").join(pins);
     let pins =
         std::fs::read_to_string(&requirements).map_err(|e| format!("{}: {e}", requirements.display()))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let folder = target.join("python");
+    let folder = target.join(name);
     let bin = folder.join(if cfg!(windows) { "Scripts" } else { "bin" });
     let interpreter = bin.join(if cfg!(windows) { "python.exe" } else { "python" });
     // Written last, so that an interrupted set-up is done again.
@@ -31,10 +31,7 @@ pub fn environment(root: &Path) -> Result<Python, String> {
         let mut pip = Command::new(&interpreter);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
         pip.arg(&requirements);
-        run(
-            pip,
-            "the packages in xtask/requirements.txt could not be installed; is the package index reachable?",
-        )?;
+        run(pip, "the pinned packages in xtask/ could not be installed; is the package index reachable?")?;
         std::fs::write(&stamp, &pins).map_err(|e| format!("{}: {e}", stamp.display()))?;
     }
     let libclang = site_packages(&folder)?.join("clang").join("native");

@@ -3,8 +3,8 @@
 //! An [`Agent`] learns from batches and acts on observations. It knows no files and no environments; the trainer knows no
 //! algorithm by name.
 
-pub mod album;
 mod agent;
+pub mod album;
 mod encoding;
 mod schedule;
 

@@ -243,7 +243,8 @@ impl Table {
         };
         let header = row_texts(&self.header, true);
         // A row is one line, or as many as its longest wrapped cell needs.
-        let rows: Vec<Vec<Vec<String>>> = self.rows.iter().map(|row| self.lines(row_texts(row, false))).collect();
+        let rows: Vec<Vec<Vec<String>>> =
+            self.rows.iter().map(|row| self.lines(row_texts(row, false))).collect();
         let widths: Vec<usize> = (0..aligns.len())
             .map(|c| {
                 let body = rows.iter().flatten().map(|line| text::columns(&line[c])).max().unwrap_or(0);
@@ -282,7 +283,9 @@ impl Table {
             })
             .collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(0);
-        (0..height).map(|i| cells.iter().map(|cell| cell.get(i).cloned().unwrap_or_default()).collect()).collect()
+        (0..height)
+            .map(|i| cells.iter().map(|cell| cell.get(i).cloned().unwrap_or_default()).collect())
+            .collect()
     }
 
     /// The table as CSV (RFC 4180 quoting, `\n` line ends), numbers in full precision.
@@ -491,7 +494,8 @@ mod tests {
 
     #[test]
     fn a_wrapped_column_takes_as_many_lines_as_it_needs() {
-        let table = Table::new(["what", "n"]).wrap(0, 10).row([Cell::from("one two three four"), Cell::from(7i64)]);
+        let table =
+            Table::new(["what", "n"]).wrap(0, 10).row([Cell::from("one two three four"), Cell::from(7i64)]);
         let lines: Vec<String> = table.to_text().lines().map(|line| line.trim_end().to_owned()).collect();
         assert_eq!(lines[2..], ["one two     7", "three four"]);
         assert!(table.to_html().contains("<td class=\"wrap\">one two three four</td>"));

@@ -123,11 +123,18 @@ pub fn save(
         // Should the process die between the two renames, `recover` undoes the first.
         let replacing = target.exists();
         if replacing {
+            if replaced.exists() {
+                remove(&replaced)?;
+            }
             fs::rename(&target, &replaced).map_err(TrainError::io("rename", &target))?;
         }
         fs::rename(&temporary, &target).map_err(TrainError::io("rename", &temporary))?;
         sync_directory(directory)?;
-        if replacing { remove(&replaced) } else { Ok(()) }
+        if replacing {
+            // What cannot be deleted now does no harm; `recover` tries again.
+            let _ = remove(&replaced);
+        }
+        Ok(())
     });
     if written.is_err() {
         // The error that is returned says more than one of these could.

@@ -234,10 +234,13 @@ impl Trainer<'_> {
         Ok(found)
     }
 
-    fn save(&self, progress: &Progress, state: &AgentState) -> Result<PathBuf, TrainError> {
+    fn save(&mut self, progress: &Progress, state: &AgentState) -> Result<PathBuf, TrainError> {
         let directory = self.run.checkpoints();
         let path = checkpoint::save(&directory, self.identity, progress, state)?;
-        checkpoint::prune(&directory, self.schedule.keep)?;
+        // An old one that cannot be deleted (a reader on a network file system holds it) is no reason to stop.
+        if let Err(error) = checkpoint::prune(&directory, self.schedule.keep) {
+            (self.observer)(&Event::Warning(error.to_string()));
+        }
         Ok(path)
     }
 

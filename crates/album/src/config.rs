@@ -83,9 +83,9 @@ fn preset(task: &TaskName, preset: Option<Preset>) -> String {
 const SMALL: &str = "
 [train]
 steps = 40000
-log_every = 1000
-eval_every = 5000
-save_every = 5000
+log_every = 500
+eval_every = 2000
+save_every = 4000
 
 [album]
 hidden = [128, 128]

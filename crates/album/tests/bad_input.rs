@@ -1,5 +1,7 @@
 //! Bad input: a message that names the file, key and row, the right exit code, and nothing written.
 
+#![allow(clippy::unwrap_used)] // helpers of tests
+
 mod common;
 
 use album_data::NpzWriter;

@@ -1,33 +1,21 @@
-//! `album bench`: how fast album is on this machine, as ratios against real peers in the same run.
+//! `album bench solve`: the exact solvers against SciPy's linprog in the same run, and how they scale.
 
+use super::{median, peak_mib};
 use crate::failure::Failure;
 use crate::output;
 use album_data::NpzWriter;
 use album_report::number::{compact, grouped, seconds};
 use album_report::table::Table;
 use album_tabular::{EmpiricalMdp, Lblp, MudWorld, Solver, TabularDataset, solve};
-use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-/// What to measure.
+/// The exact solvers on MudWorld.
 #[derive(clap::Args)]
 pub struct Args {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Subcommand)]
-enum What {
-    /// The exact solvers on MudWorld against SciPy's linprog, and how they scale
-    Solve(SolveArgs),
-}
-
-#[derive(clap::Args)]
-struct SolveArgs {
     /// Rounds of the comparison; medians are reported
     #[arg(long, default_value_t = 7)]
     rounds: usize,
@@ -42,18 +30,11 @@ struct SolveArgs {
     json: bool,
 }
 
-/// Runs the command.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    match &args.what {
-        What::Solve(args) => bench_solve(args),
-    }
-}
-
 const GAMMA: f64 = 0.95;
 const K: usize = 10;
 const OMEGA_Q: f64 = 0.1;
 const OMEGA_V: f64 = 0.05;
-const PEER: &str = include_str!("../../../benches/peers/lblp_scipy.py");
+const PEER: &str = include_str!("../../../../benches/peers/lblp_scipy.py");
 
 #[derive(Serialize)]
 struct Report {
@@ -86,7 +67,8 @@ struct Scaling {
     peak_mib: Option<f64>,
 }
 
-fn bench_solve(args: &SolveArgs) -> Result<(), Failure> {
+/// Runs the command.
+pub fn run(args: &Args) -> Result<(), Failure> {
     if args.rounds == 0 || args.sizes.iter().any(|size| !(2..=2000).contains(size)) {
         return Err(Failure::Usage("expected --rounds of at least 1 and --sizes between 2 and 2000".into()));
     }
@@ -165,20 +147,6 @@ fn scale(size: usize) -> Result<Scaling, Failure> {
         microseconds_per_pair: 1e6 * seconds / lblp.pairs() as f64,
         peak_mib: peak_mib(),
     })
-}
-
-fn median<T>(rounds: &[T], value: impl Fn(&T) -> f64) -> f64 {
-    let mut values: Vec<f64> = rounds.iter().map(value).collect();
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    if n == 0 { f64::NAN } else { 0.5 * (values[(n - 1) / 2] + values[n / 2]) }
-}
-
-/// The largest resident memory of this process so far, where /proc tells.
-fn peak_mib() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix("kB")?.trim();
-    Some(kib.parse::<f64>().ok()? / 1024.0)
 }
 
 /// The SciPy process, one round per line.
