@@ -3,11 +3,12 @@
 //! Tensors are named `q/weights/layer0/kernel`, `q/first_moments/layer0/kernel`, and so on. The order of networks and
 //! tensors and the step counters of the optimisers are in the header's metadata, under the key `album`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use album_agents::{AgentState, NetworkState};
 use album_nn::Tensor;
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -33,7 +34,7 @@ struct NetworkHeader {
 pub(crate) fn encode(state: &AgentState) -> Result<Vec<u8>, String> {
     let names = |tensors: &[Tensor]| tensors.iter().map(|tensor| tensor.name.clone()).collect();
     let mut networks = Vec::new();
-    let mut blobs: Vec<(String, &Tensor, Vec<u8>)> = Vec::new();
+    let mut tensors = Vec::new();
     for network in &state.networks {
         networks.push(NetworkHeader {
             name: network.name.clone(),
@@ -42,25 +43,33 @@ pub(crate) fn encode(state: &AgentState) -> Result<Vec<u8>, String> {
             first_moments: names(&network.first_moments),
             second_moments: names(&network.second_moments),
         });
-        for (kind, tensors) in kinds(network) {
-            for tensor in tensors {
-                let name = format!("{}/{kind}/{}", network.name, tensor.name);
-                let bytes = tensor.data.iter().flat_map(|x| x.to_le_bytes()).collect();
-                blobs.push((name, tensor, bytes));
-            }
+        for (kind, of_kind) in kinds(network) {
+            let key = |tensor: &Tensor| format!("{}/{kind}/{}", network.name, tensor.name);
+            tensors.extend(of_kind.iter().map(|tensor| (key(tensor), Numbers(tensor))));
         }
     }
-    let views = blobs
-        .iter()
-        .map(|(name, tensor, bytes)| {
-            TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map(|view| (name.as_str(), view))
-        })
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| e.to_string())?;
     let header = serde_json::to_string(&Header { networks }).map_err(|e| e.to_string())?;
     // One entry only: the order of a hash map's entries would differ from run to run.
     let metadata = HashMap::from([(KEY.to_owned(), header)]);
-    safetensors::serialize(views, Some(metadata)).map_err(|e| e.to_string())
+    safetensors::serialize(tensors, Some(metadata)).map_err(|e| e.to_string())
+}
+
+/// A tensor as safetensors wants it, turned into bytes only when they are written.
+struct Numbers<'a>(&'a Tensor);
+
+impl View for Numbers<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+    fn shape(&self) -> &[usize] {
+        &self.0.shape
+    }
+    fn data(&self) -> Cow<'_, [u8]> {
+        self.0.data.iter().flat_map(|x| x.to_le_bytes()).collect()
+    }
+    fn data_len(&self) -> usize {
+        4 * self.0.data.len()
+    }
 }
 
 /// Reads the file back.
