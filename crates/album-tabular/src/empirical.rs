@@ -38,15 +38,9 @@ impl EmpiricalMdp {
                 data.len()
             )));
         }
-        // Passes over different columns run side by side: counting is most of the time of a solve.
-        let (states, actions, row_end) = std::thread::scope(|scope| {
-            let beside = scope.spawn(|| (Ranks::new(data.actions.iter().copied()), data.trajectory_ends()));
-            let states = Ranks::new(data.states.iter().copied());
-            match beside.join() {
-                Ok((actions, row_end)) => (states, actions, row_end),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        });
+        let states = Ranks::new(data.states.iter().copied());
+        let actions = Ranks::new(data.actions.iter().copied());
+        let row_end = data.trajectory_ends();
         let decision_states = states.len();
         let only_reached: Vec<i64> =
             data.next_states.iter().copied().filter(|&s| states.of(s).is_none()).collect();
@@ -65,7 +59,7 @@ impl EmpiricalMdp {
             .iter()
             .zip(&data.actions)
             .map(|(&s, &a)| i64::from(states.of_present(s)) * width + i64::from(actions.of_present(a)));
-        let pairs = Ranks::new(numbers.clone());
+        let pairs = Ranks::within(0, decision_states as i64 * width - 1, numbers.clone());
         let pair_actions = pairs.labels.iter().map(|x| actions.labels[(x % width) as usize]).collect();
         let mut first_pair = vec![0; decision_states + 1];
         for x in &pairs.labels {
@@ -79,11 +73,15 @@ impl EmpiricalMdp {
         let mut tallies = vec![Tally::default(); pairs.len()];
         let mut row_pair = Vec::with_capacity(data.len());
         let mut row_next = Vec::with_capacity(data.len());
-        for ((number, &next), &reward) in numbers.zip(&data.next_states).zip(&data.rewards) {
+        for ((number, &next), (&reward, &end)) in
+            numbers.zip(&data.next_states).zip(data.rewards.iter().zip(&row_end))
+        {
             let pair = pairs.of_present(number);
-            let next = match states.of(next) {
-                Some(state) => state,
-                None => decision_states as u32 + absorbing.of_present(next),
+            let next = match end {
+                false => states.of_present(next),
+                true => {
+                    states.of(next).unwrap_or_else(|| decision_states as u32 + absorbing.of_present(next))
+                }
             };
             tallies[pair as usize].add(reward, next);
             row_pair.push(pair);
@@ -190,9 +188,14 @@ impl Ranks {
     const ABSENT: u32 = u32::MAX;
 
     fn new(values: impl ExactSizeIterator<Item = i64> + Clone) -> Self {
-        let count = values.len();
         let (lowest, highest) =
             values.clone().fold((i64::MAX, i64::MIN), |(lo, hi), x| (lo.min(x), hi.max(x)));
+        Self::within(lowest, highest, values)
+    }
+
+    /// The same for values that are known to lie between `lowest` and `highest`.
+    fn within(lowest: i64, highest: i64, values: impl ExactSizeIterator<Item = i64>) -> Self {
+        let count = values.len();
         let span = if count == 0 { 0 } else { highest.abs_diff(lowest) };
         if span >= 8 * count as u64 + 1024 {
             let mut labels: Vec<i64> = values.collect();

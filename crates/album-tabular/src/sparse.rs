@@ -89,21 +89,25 @@ impl Csr {
 /// A row under construction as a dense scratch vector: entries that fall on the same column are added up.
 pub(crate) struct RowBuilder {
     value: Vec<f64>,
-    used: Vec<bool>,
+    /// The row in which each column was last used, so that nothing needs clearing between rows.
+    stamp: Vec<u32>,
+    row: u32,
     touched: Vec<u32>,
 }
 
 impl RowBuilder {
     pub(crate) fn new(columns: usize) -> Self {
-        RowBuilder { value: vec![0.0; columns], used: vec![false; columns], touched: Vec::new() }
+        RowBuilder { value: vec![0.0; columns], stamp: vec![0; columns], row: 1, touched: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, column: usize, value: f64) {
-        if !self.used[column] {
-            self.used[column] = true;
+        if self.stamp[column] == self.row {
+            self.value[column] += value;
+        } else {
+            self.stamp[column] = self.row;
+            self.value[column] = value;
             self.touched.push(column as u32);
         }
-        self.value[column] += value;
     }
 
     /// Appends the row to `matrix`, columns ascending, and leaves the builder empty.
@@ -117,10 +121,14 @@ impl RowBuilder {
         for &j in &self.touched {
             let j = j as usize;
             matrix.push(j, self.value[j]);
-            self.value[j] = 0.0;
-            self.used[j] = false;
         }
         self.touched.clear();
+        self.row = self.row.wrapping_add(1);
+        if self.row == 0 {
+            // After 2^32 rows the stamps begin anew.
+            self.stamp.fill(0);
+            self.row = 1;
+        }
         matrix.end_row();
     }
 }

@@ -123,7 +123,9 @@ impl RunDir {
 }
 
 fn refuse_content(path: &Path) -> Result<(), TrainError> {
-    match names(path)?.into_iter().find(|name| name != LOCK) {
+    // A run that died while it was created left no more than these.
+    let ours = |name: &str| name == LOCK || name.starts_with(".config.toml.") && name.ends_with(".tmp");
+    match names(path)?.into_iter().find(|name| !ours(name)) {
         Some(found) => Err(TrainError::NotEmpty { path: path.to_path_buf(), found }),
         None => Ok(()),
     }
@@ -171,6 +173,13 @@ mod tests {
         assert!(matches!(error, TrainError::NotEmpty { .. }), "{error}");
         assert_eq!(RunDir::config_of(&path).unwrap(), "seed = 1\n");
         RunDir::open(&path).unwrap();
+
+        let stillborn = dir.path().join("stillborn");
+        fs::create_dir(&stillborn).unwrap();
+        fs::write(stillborn.join(LOCK), "1\n").unwrap();
+        fs::write(stillborn.join(".config.toml.1-0-2.tmp"), "se").unwrap();
+        drop(RunDir::create(&stillborn, "seed = 2\n").unwrap());
+        assert_eq!(names(&stillborn).unwrap(), ["checkpoints", "config.toml", "run.lock"]);
 
         let foreign = dir.path().join("foreign");
         fs::create_dir(&foreign).unwrap();

@@ -209,6 +209,51 @@ fn a_full_disk_leaves_the_last_checkpoint_usable() {
     }
 }
 
+/// Lets system calls fail, and kills the process in them, one by one.
+#[test]
+#[ignore = "needs strace, and takes minutes"]
+fn no_system_call_is_a_bad_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let whole = dir.path().join("whole");
+    run(&data, &whole);
+    let path = dir.path().join("run");
+    let (mut failures, mut kills) = (0, 0);
+    for call in ["mkdir", "rename", "unlinkat", "fsync", "fdatasync", "write", "openat"] {
+        // From the first save over the replacement of old checkpoints to the evaluations.
+        for when in (1..40).chain((40..250).step_by(7)) {
+            for effect in ["error=ENOSPC", "signal=KILL"] {
+                let _ = fs::remove_dir_all(&path);
+                let plain = command(&path);
+                let output = Command::new("strace")
+                    .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")])
+                    .args(["-e", &format!("inject={call}:{effect}:when={when}")])
+                    .arg(plain.get_program())
+                    .args(plain.get_args())
+                    .env(RUN, &path)
+                    .output()
+                    .unwrap();
+                let message = String::from_utf8_lossy(&output.stderr).into_owned();
+                match output.status.code() {
+                    Some(0) => {}
+                    Some(5) => failures += 1,
+                    None => kills += 1,
+                    // Calls before the run begins may belong to the loader or the test.
+                    _ if !path.exists() => continue,
+                    code => panic!("{call} {when} {effect}: {code:?} {message}"),
+                }
+                if path.join("config.toml").exists() {
+                    let resumed = command(&path).output().unwrap();
+                    let message = String::from_utf8_lossy(&resumed.stderr).into_owned();
+                    assert_eq!(resumed.status.code(), Some(0), "{call} {when} {effect}: {message}");
+                    assert_same(&whole, &path);
+                }
+            }
+        }
+    }
+    assert!(failures > 100 && kills > 100, "{failures} failures, {kills} kills");
+}
+
 #[test]
 fn a_directory_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
