@@ -18,8 +18,9 @@ pub trait Agent {
     fn batch_size(&self) -> usize;
 
     /// One update at training step `step` (counted from 0), which is all that the schedules depend on. Fills `metrics`
-    /// where they are asked for.
-    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>);
+    /// where they are asked for. Returns the loss, which tells the trainer at every step whether numbers are still
+    /// numbers.
+    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64;
 
     /// Writes the action for each observation, row by row, within [-1, 1].
     fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>);

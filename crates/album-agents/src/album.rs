@@ -353,7 +353,7 @@ impl Agent for Album {
         self.config.batch_size
     }
 
-    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) {
+    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64 {
         let factor = self.config.lr_decay.factor(step, self.total_steps);
         self.adam_q.learning_rate = self.config.critic_lr * factor;
         self.adam_v.learning_rate = self.config.critic_lr * factor;
@@ -367,7 +367,8 @@ impl Agent for Album {
         };
         let tape = self.tape.begin();
         let losses = losses(&self.config, (&self.q, &self.v, &self.actor), tape, batch, states);
-        let gradients = (losses.critic + losses.actor).backward();
+        let loss = losses.critic + losses.actor;
+        let gradients = loss.backward();
         if let Some(metrics) = metrics {
             let norm = |net: &Mlp| gradients.norm(net);
             report(&losses, [norm(&self.q), norm(&self.v), norm(&self.actor)], metrics);
@@ -375,6 +376,7 @@ impl Agent for Album {
         self.adam_q.step(&mut self.q, &gradients);
         self.adam_v.step(&mut self.v, &gradients);
         self.adam_actor.step(&mut self.actor, &gradients);
+        f64::from(loss.item())
     }
 
     fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {

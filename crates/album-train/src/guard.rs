@@ -36,6 +36,11 @@ pub(crate) fn batch(batch: &Batch) -> Result<(), Bad> {
     Ok(())
 }
 
+/// Looks at the loss of an update, every step.
+pub(crate) fn loss(loss: f64) -> Result<(), Bad> {
+    if loss.is_finite() { Ok(()) } else { Err(Bad { what: "the loss".into(), value: loss }) }
+}
+
 /// Looks at the metrics of an update: losses, values and gradient norms.
 pub(crate) fn metrics(metrics: &Metrics) -> Result<(), Bad> {
     match metrics.iter().find(|(_, value)| !value.is_finite()) {

@@ -163,8 +163,9 @@ impl Trainer<'_> {
             let logging = self.schedule.logs(step + 1);
             let asked = (logging || self.schedule.checks(step + 1)).then_some(&mut metrics);
             let asking = asked.is_some();
-            self.agent.update(&batch, step, asked);
+            let loss = self.agent.update(&batch, step, asked);
             progress.step += 1;
+            guard::loss(loss).map_err(|bad| bad.at(progress.step, saved))?;
             if asking {
                 guard::metrics(&metrics).map_err(|bad| bad.at(progress.step, saved))?;
             }

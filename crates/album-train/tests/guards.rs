@@ -18,6 +18,7 @@ struct Fragile {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
+    Total,
     Loss,
     Gradient,
     Weight,
@@ -33,13 +34,14 @@ impl Agent for Fragile {
     fn batch_size(&self) -> usize {
         4
     }
-    fn update(&mut self, _batch: &Batch, step: u64, metrics: Option<&mut Metrics>) {
+    fn update(&mut self, _batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64 {
         let broken = |part| if self.part == part && step + 1 >= self.breaks_at { f64::NAN } else { 0.5 };
         if let Some(metrics) = metrics {
             *metrics =
                 vec![("critic/critic_loss", broken(Part::Loss)), ("grad/norm", broken(Part::Gradient))];
         }
         self.weight = if broken(Part::Weight).is_nan() { f32::NEG_INFINITY } else { step as f32 + 1.0 };
+        broken(Part::Total)
     }
     fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
         *actions = vec![self.weight * 0.0; observations.len()];
@@ -72,7 +74,7 @@ impl Agent for Fragile {
 fn what_is_not_finite_stops_the_run_and_is_not_saved() {
     let dir = tempfile::tempdir().unwrap();
     let data = dataset(dir.path());
-    for part in [Part::Loss, Part::Gradient, Part::Weight] {
+    for part in [Part::Total, Part::Loss, Part::Gradient, Part::Weight] {
         for breaks_at in [1, 2, 10, 11, 39, 40] {
             let path = dir.path().join(format!("{part:?}{breaks_at}"));
             let schedule = Schedule {
@@ -88,6 +90,7 @@ fn what_is_not_finite_stops_the_run_and_is_not_saved() {
             assert!(error.is_numerical(), "{error}");
             let TrainError::NotFinite { step, what, checkpoint, .. } = &error else { panic!("{error}") };
             let name = match part {
+                Part::Total => "the loss",
                 Part::Loss => "critic/critic_loss",
                 Part::Gradient => "grad/norm",
                 Part::Weight => "weights of network q, w",

@@ -88,11 +88,11 @@ impl Agent for StopsAt {
     fn batch_size(&self) -> usize {
         self.agent.batch_size()
     }
-    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) {
+    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64 {
         if step + 1 == self.step {
             self.stop.set();
         }
-        self.agent.update(batch, step, metrics);
+        self.agent.update(batch, step, metrics)
     }
     fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
         self.agent.act(observations, actions);

@@ -12,7 +12,7 @@ use album_nn::Pool;
 use album_report::number::seconds;
 use album_train::{
     Evaluator, Event, Identity, RunDir, RunResult, Schedule, StopFlag, Trainer, ValuePoints, checkpoint,
-    episode_seeds, evaluate, report, weights_sha256,
+    episode_seeds, evaluate, report,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -166,21 +166,11 @@ pub fn eval(args: &EvalArgs) -> Result<(), Failure> {
         return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
     };
     let summary = evaluation.summary();
-    let progress = &checkpoint.manifest.progress;
     let result = RunResult {
-        task: config.task.clone(),
-        agent: config.agent.clone(),
-        seed: config.seed,
-        steps: step,
-        finished: step == config.train.steps,
         success: Some(summary.success),
         evaluations: vec![summary.clone()],
-        ms_per_step: 1e3 * progress.train_seconds / step.max(1) as f64,
         wall_seconds: start.elapsed().as_secs_f64(),
-        parameters: agent.parameters(),
-        weights_sha256: weights_sha256(&checkpoint.state),
-        dataset_sha256: checkpoint.manifest.identity.dataset.clone(),
-        versions: [("album".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
+        ..RunResult::of(&checkpoint, step == config.train.steps, agent.parameters())
     };
     if args.json {
         return output::print_json(&Report { result, episodes: evaluation.episodes });
@@ -352,16 +342,21 @@ impl Line {
         Line { bar, success: String::new(), values: String::new(), speed: String::new() }
     }
 
+    /// A line of its own; where standard error is not a terminal there is no bar to print above.
+    fn say(&self, line: String) {
+        if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+    }
+
     fn show(&mut self, event: &Event<'_>) {
         match event {
             Event::Started { step, .. } => {
                 self.bar.set_position(*step);
                 self.bar.reset_eta();
                 if *step > 0 {
-                    self.bar.println(format!("going on after step {step}"));
+                    self.say(format!("going on after step {step}"));
                 }
             }
-            Event::Warning(text) => self.bar.println(format!("warning: {text}")),
+            Event::Warning(text) => self.say(format!("warning: {text}")),
             Event::Progress { step, ms_per_step } => {
                 self.bar.set_position(*step);
                 self.speed = format!("{:.0} steps/s", 1e3 / ms_per_step);
@@ -380,8 +375,7 @@ impl Line {
                     "step {:>8}  {}  return {:.1}  length {:.0}  {}",
                     summary.step, self.success, summary.mean_return, summary.length, self.values
                 );
-                // Where standard error is not a terminal, evaluations are the progress.
-                if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+                self.say(line);
             }
             Event::Saved { .. } | Event::Stopped { .. } => {}
         }
