@@ -1,12 +1,14 @@
 //! K-step windows: what a batch of training needs to know of the steps that follow.
 
 use crate::dataset::Dataset;
+use serde::{Deserialize, Serialize};
 
 /// What happens to a window that the end of its episode cuts short.
 ///
 /// Such windows are the last `K - 1` of every episode. Every rule leaves the
 /// one-step part of a row alone; they differ in the K-step part and its weight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum KStepTail {
     /// The window has the `h < K` steps that are left, and the bootstrap factor is
     /// `gamma^h` with this `h`: a correct target of a shorter horizon. Weight 1.
@@ -22,7 +24,8 @@ pub enum KStepTail {
 }
 
 /// What happens in a window after a state in which the task is solved (mask 0).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AfterGoal {
     /// The window ends with the reward of that state; nothing follows, the
     /// bootstrap factor is 0.

@@ -153,9 +153,9 @@ pub fn read(text: &str, place: &str) -> Result<RunConfig, Failure> {
 }
 
 fn from_table(table: toml::Table) -> Result<RunConfig, Failure> {
-    let config: RunConfig = toml::Value::Table(table)
-        .try_into()
-        .map_err(|e: toml::de::Error| Failure::Config(e.message().to_owned()))?;
+    // By way of text, because errors then show the line with its key.
+    let text = toml::to_string(&table).map_err(|e| Failure::Config(e.to_string()))?;
+    let config: RunConfig = toml::from_str(&text).map_err(|e| Failure::Config(e.to_string()))?;
     config.album.check().map_err(|e| Failure::Config(e.to_string()))?;
     Ok(config)
 }
@@ -283,8 +283,8 @@ mod tests {
         assert!(message(&["k"]).contains("expected key=value"));
         assert!(message(&["gamma=1.5"]).contains("gamma = 1.5; expected a number between 0 and 1"));
         assert!(message(&["k=0"]).contains("k = 0; expected at least 1"));
-        assert!(message(&["k=-1"]).contains("k"));
-        assert!(message(&["squash=relu"]).contains("relu"));
+        assert!(message(&["k=-1"]).contains("k = -1"));
+        assert!(message(&["squash=relu"]).contains("squash = \"relu\""));
     }
 
     #[test]

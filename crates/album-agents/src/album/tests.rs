@@ -1,0 +1,280 @@
+//! The agent against its definitions, the remark on detaching, and the two drift rates.
+
+use super::*;
+use album_data::{Rows, Sampler, Segments};
+use album_nn::Tensor;
+
+/// Episodes of random states and actions; `goal` solves the task in the last state of every other episode.
+fn data(observation_dim: usize, action_dim: usize, goal: bool) -> Dataset {
+    let (episodes, rows) = (6, 30);
+    let mut draw = rng::stream(3, "test");
+    let mut normal = |n: usize| -> Vec<f32> {
+        (0..n.div_ceil(2)).flat_map(|_| rng::normal_pair(&mut draw)).map(|x| x as f32).take(n).collect()
+    };
+    let n = episodes * rows;
+    let solved = |row: usize| goal && row % (2 * rows) == rows - 4;
+    Dataset::from_rows(Rows {
+        observation_dim,
+        action_dim,
+        observations: normal(n * observation_dim),
+        actions: normal(n * action_dim).into_iter().map(|x| x.tanh()).collect(),
+        rewards: (0..n).map(|row| if solved(row) { 0.0 } else { -1.0 }).collect(),
+        masks: (0..n).map(|row| if solved(row) { 0.0 } else { 1.0 }).collect(),
+        terminals: (0..n).map(|row| row % rows == rows - 1).collect(),
+    })
+    .unwrap()
+}
+
+fn small() -> Config {
+    Config { hidden: vec![16, 16], batch_size: 32, gamma: 0.9, k: 4, ..Config::default() }
+}
+
+fn batch(agent: &Album, data: &Dataset, step: u64) -> Batch {
+    let mut batch = Batch::new(data, agent.batch_size());
+    Sampler::new(1, data.len()).fill(step, batch.indices_mut());
+    Segments::new(agent.segments()).unwrap().gather(data, &mut batch);
+    batch
+}
+
+fn agent(config: Config, data: &Dataset) -> Album {
+    Album::new(config, data, 100, 7, &Pool::new(1)).unwrap()
+}
+
+#[test]
+fn the_paper_sized_agent_has_the_papers_parameters() {
+    let rows = Rows {
+        observation_dim: 29,
+        action_dim: 8,
+        observations: vec![0.0; 2 * 29],
+        actions: vec![0.0; 2 * 8],
+        rewards: vec![0.0; 2],
+        masks: vec![1.0; 2],
+        terminals: vec![false, true],
+    };
+    let data = Dataset::from_rows(rows).unwrap();
+    assert_eq!(agent(Config::default(), &data).parameters(), 2_427_402);
+    let b = Config::default().boundedness();
+    assert!((b.left - 2.0125).abs() < 1e-12 && (b.right - 0.15).abs() < 1e-12);
+}
+
+/// A network in f64, straight from its definition.
+fn forward64(tensors: &[Tensor], x: &[f64], layer_norm: bool) -> Vec<f64> {
+    let mut x = x.to_vec();
+    let mut tensors = tensors.iter().peekable();
+    while let (Some(kernel), Some(bias)) = (tensors.next(), tensors.next()) {
+        let (n, m) = (kernel.shape[0], kernel.shape[1]);
+        let mut y: Vec<f64> = (0..m)
+            .map(|j| {
+                f64::from(bias.data[j])
+                    + (0..n).map(|i| x[i] * f64::from(kernel.data[i * m + j])).sum::<f64>()
+            })
+            .collect();
+        if tensors.peek().is_none() {
+            return y;
+        }
+        let c = (2.0 / std::f64::consts::PI).sqrt();
+        y.iter_mut().for_each(|y| *y = 0.5 * *y * (1.0 + (c * (*y + 0.044715 * y.powi(3))).tanh()));
+        if layer_norm && let (Some(scale), Some(shift)) = (tensors.next(), tensors.next()) {
+            let mean = y.iter().sum::<f64>() / m as f64;
+            let variance = y.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / m as f64;
+            for (j, y) in y.iter_mut().enumerate() {
+                let standard = (*y - mean) / (variance + 1e-6).sqrt();
+                *y = standard * f64::from(scale.data[j]) + f64::from(shift.data[j]);
+            }
+        }
+        x = y;
+    }
+    x
+}
+
+#[test]
+fn the_losses_are_their_definitions() {
+    let data = data(5, 2, true);
+    let mut agent = agent(small(), &data);
+    // Some updates, so that nothing is at its initial value.
+    for step in 0..20 {
+        let batch = batch(&agent, &data, step);
+        agent.update(&batch, step, None);
+    }
+    let batch = batch(&agent, &data, 50);
+    let c = agent.config.clone();
+    let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+    let [q_net, v_net, actor] = [&agent.q, &agent.v, &agent.actor].map(Mlp::tensors);
+    let (mut critic, mut q_pi, mut bc, b) = (0.0, Vec::new(), 0.0, batch.len());
+    for i in 0..b {
+        let row = |x: &[f32], dim: usize| wide(&x[i * dim..(i + 1) * dim]);
+        let (s, a) = (row(batch.observations(), 5), row(batch.actions(), 2));
+        let v = |s: &[f64]| forward64(&v_net, s, true)[0];
+        let q = |s: &[f64], a: &[f64]| forward64(&q_net, &[s, a].concat(), true)[0];
+        let hinge = |x: f64| x.max(0.0);
+        let (q_sa, v_s) = (q(&s, &a), v(&s));
+        let y_1 = f64::from(batch.rewards()[i])
+            + c.gamma * f64::from(batch.masks()[i]) * v(&row(batch.next_observations(), 5));
+        let y_k = f64::from(batch.returns_k()[i])
+            + f64::from(batch.bootstraps_k()[i]) * v(&row(batch.last_observations(), 5));
+        critic += c.omega_q * q_sa
+            + c.omega_v * v_s
+            + c.lambda_b * hinge(y_1 - q_sa)
+            + c.lambda_e * hinge(q_sa - v_s)
+            + c.lambda_k * (hinge(y_k - q_sa) + hinge(y_k - v_s));
+        let mean = forward64(&actor, &s, false);
+        let clipped: Vec<f64> = mean.iter().map(|x| x.clamp(-1.0, 1.0)).collect();
+        q_pi.push(q(&s, &clipped));
+        bc += mean.iter().zip(&a).map(|(m, a)| (m - a).powi(2)).sum::<f64>();
+    }
+    let n = b as f64;
+    let q_term = q_pi.iter().sum::<f64>() / q_pi.iter().map(|q| q.abs()).sum::<f64>().max(1e-9);
+    let expected = [critic / n, c.alpha_bc * bc / n - q_term];
+
+    let mut metrics = Metrics::new();
+    agent.update(&batch, 50, Some(&mut metrics));
+    let found = |name: &str| metrics.iter().find(|m| m.0 == name).unwrap().1;
+    for (found, expected) in
+        [found("critic/critic_loss"), found("actor/actor_loss")].into_iter().zip(expected)
+    {
+        assert!((found - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{found} {expected}");
+    }
+}
+
+/// Gradients of V at one state, as one vector.
+fn value_gradient(v: &Mlp, state: &[f32]) -> Vec<f64> {
+    let mut tape = Tape::new(&Pool::new(1));
+    let tape = tape.begin();
+    let value = tape.apply(v, tape.constant_slice(1, state.len(), state)).mean();
+    flatten(&value.backward().of(v))
+}
+
+fn flatten(tensors: &[Tensor]) -> Vec<f64> {
+    tensors.iter().flat_map(|t| t.data.iter().map(|&x| f64::from(x))).collect()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[test]
+fn detaching_removes_the_inner_product_of_the_remark() {
+    // One descent step on lambda_K [y_K - V(s)]+ moves V(s) by eta lambda_K (|grad V(s)|^2 - gamma^K <grad V(s),
+    // grad V(s_K)>); detached, the second part is gone.
+    let mut init = rng::stream(5, "remark");
+    let v = Mlp::new(MlpSpec::new(3, &[12, 12], 1).layer_norm(true), &mut init);
+    let (s, s_k) = ([0.3, -0.2, 0.5], [-0.7, 0.1, 0.9]);
+    let (lambda_k, gamma_k) = (1.5f32, 0.9f32.powi(4));
+    let step = |detached: bool| {
+        let mut tape = Tape::new(&Pool::new(1));
+        let tape = tape.begin();
+        let values = tape.apply(&v, tape.constant_slice(2, 3, &[s, s_k].concat()));
+        let y_k = 10.0 + gamma_k * values.slice_rows(1, 2); // far above V(s): the hinge is active
+        let y_k = if detached { y_k.detach() } else { y_k };
+        let loss = lambda_k * (y_k - values.slice_rows(0, 1)).relu().mean();
+        flatten(&loss.backward().of(&v)).iter().map(|g| -g).collect::<Vec<f64>>()
+    };
+    let (at_s, at_k) = (value_gradient(&v, &s), value_gradient(&v, &s_k));
+    let (plain, detached) = (dot(&step(false), &at_s), dot(&step(true), &at_s));
+    let (lambda_k, gamma_k) = (f64::from(lambda_k), f64::from(gamma_k));
+    assert!((detached - lambda_k * dot(&at_s, &at_s)).abs() < 1e-4 * detached.abs());
+    let removed = lambda_k * gamma_k * dot(&at_s, &at_k);
+    assert!(removed.abs() > 1e-2, "the test needs states that share parameters");
+    assert!((detached - plain - removed).abs() < 1e-4 * removed.abs(), "{} {removed}", detached - plain);
+}
+
+#[test]
+fn a_common_shift_moves_at_the_two_predicted_rates() {
+    let data = data(4, 2, false);
+    for stop_gradient in [true, false] {
+        let config = Config { stop_gradient, ..small() };
+        let mut agent = agent(config, &data);
+        // Far below every target, all hinges but the epigraph's are active.
+        for net in [&mut agent.q, &mut agent.v] {
+            let mut tensors = net.tensors();
+            tensors.last_mut().unwrap().data[0] = -1e4;
+            net.load(&tensors).unwrap();
+        }
+        // Windows of full length only: a shorter one has another gamma^h.
+        let mut batch = Batch::new(&data, agent.batch_size());
+        let full: Vec<usize> = (0..data.len()).filter(|t| t % 29 < 29 - 4).take(batch.len()).collect();
+        batch.indices_mut().copy_from_slice(&full);
+        Segments::new(agent.segments()).unwrap().gather(&data, &mut batch);
+
+        let mut tape = Tape::new(&Pool::new(1));
+        let tape = tape.begin();
+        let nets = (&agent.q, &agent.v, &agent.actor);
+        let losses = losses(&agent.config, nets, tape, &batch, batch.states());
+        let gradients = losses.critic.backward();
+        // The output biases are the direction in which all outputs shift together.
+        let along: f64 =
+            [&agent.q, &agent.v].iter().map(|net| flatten(&gradients.of(net)).last().copied().unwrap()).sum();
+        // g_E = Q - V is untouched by the shift and contributes equal and opposite parts.
+        let predicted = -agent.config.boundedness().slope();
+        assert!((along - predicted).abs() < 1e-4, "stop_gradient {stop_gradient}: {along} {predicted}");
+    }
+}
+
+#[test]
+fn state_goes_back_and_forth_and_other_states_are_refused() {
+    let data = data(4, 2, true);
+    let mut one = agent(small(), &data);
+    for step in 0..5 {
+        let batch = batch(&one, &data, step);
+        one.update(&batch, step, None);
+    }
+    let mut two = Album::new(small(), &data, 100, 99, &Pool::new(1)).unwrap();
+    assert_ne!(one.state(), two.state());
+    two.load(&one.state()).unwrap();
+    assert_eq!(one.state(), two.state());
+    for step in 5..8 {
+        let batch = batch(&one, &data, step);
+        one.update(&batch, step, None);
+        two.update(&batch, step, None);
+    }
+    assert_eq!(one.state(), two.state());
+
+    let mut state = one.state();
+    state.networks.swap(0, 1);
+    assert!(two.load(&state).unwrap_err().to_string().contains("`v` where `q` is expected"));
+    let wide = agent(Config { hidden: vec![8, 8], ..small() }, &data);
+    assert!(two.load(&wide.state()).is_err());
+    assert_eq!(one.state(), two.state());
+}
+
+#[test]
+fn every_switch_trains_without_breaking() {
+    let data = data(4, 2, true);
+    let switches: [Config; 8] = [
+        Config { ensemble: 3, ..small() },
+        Config { squash: Squash::Tanh, ..small() },
+        Config { normalize_q: false, ..small() },
+        Config { stop_gradient: false, ..small() },
+        Config { kstep_tail: KStepTail::Drop, ..small() },
+        Config { kstep_tail: KStepTail::QcValid, kstep_after_goal: AfterGoal::QcSum, ..small() },
+        Config { reward_scale: 0.3, lr_decay: Decay::Cosine, ..small() },
+        Config { standardize: true, fourier_features: 8, fourier_scale: 2.0, ..small() },
+    ];
+    let mut seen = Vec::new();
+    for config in switches {
+        let mut agent = agent(config.clone(), &data);
+        let mut metrics = Metrics::new();
+        for step in 0..30 {
+            let batch = batch(&agent, &data, step);
+            agent.update(&batch, step, Some(&mut metrics));
+            assert!(metrics.iter().all(|m| m.1.is_finite()), "{config:?}: {metrics:?}");
+        }
+        let mut actions = Vec::new();
+        agent.act(&[0.5; 12], &mut actions);
+        assert_eq!(actions.len(), 6);
+        assert!(actions.iter().all(|a| (-1.0..=1.0).contains(a)));
+        let weights = [flatten(&agent.q.tensors()), flatten(&agent.actor.tensors())];
+        assert!(!seen.contains(&weights), "{config:?} changes nothing");
+        seen.push(weights);
+    }
+}
+
+#[test]
+fn the_learning_rate_falls_to_zero() {
+    let data = data(4, 2, false);
+    let mut agent = agent(Config { lr_decay: Decay::Cosine, ..small() }, &data);
+    let batch = batch(&agent, &data, 0);
+    let before = agent.state().networks[0].weights.clone();
+    agent.update(&batch, 100, None); // the last of 100 steps and beyond
+    assert_eq!(before, agent.state().networks[0].weights);
+}
