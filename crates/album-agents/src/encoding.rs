@@ -47,15 +47,17 @@ impl Encoding {
     /// Encodes rows of observations into `out`.
     pub fn encode(&self, observations: &[f32], out: &mut Vec<f32>) {
         out.clear();
-        let mut x = vec![0.0; self.observation_dim];
         for row in observations.chunks_exact(self.observation_dim) {
-            x.copy_from_slice(row);
-            if let Some(standard) = &self.standard {
-                x.iter_mut().zip(standard).for_each(|(x, (mean, inverse))| *x = (*x - mean) * inverse);
+            let start = out.len();
+            match &self.standard {
+                Some(standard) => {
+                    out.extend(row.iter().zip(standard).map(|(x, (mean, inverse))| (x - mean) * inverse));
+                }
+                None => out.extend_from_slice(row),
             }
-            out.extend_from_slice(&x);
             for w in self.frequencies.chunks_exact(self.observation_dim) {
-                let phase: f32 = w.iter().zip(&x).map(|(w, x)| w * x).sum();
+                let x = &out[start..start + self.observation_dim];
+                let phase: f32 = w.iter().zip(x).map(|(w, x)| w * x).sum();
                 out.extend([phase.sin(), phase.cos()]);
             }
         }
