@@ -16,9 +16,14 @@ pub(crate) struct Solved {
 /// `presolve_rule_off`).
 pub(crate) const LBLP_RULES_OFF: i32 = 32 + 64 + 128 + 512 + 1024 + 2048 + 4096 + 8192 + 16384;
 
-/// Solves the program to tight tolerances, with the given presolve rules left out. The objective is divided by `scale`;
+/// Solves the program to a feasibility tolerance (primal and dual), with the given presolve rules left out. The objective is divided by `scale`;
 /// the multipliers that come back belong to the objective as it stands.
-pub(crate) fn solve(program: &LinearProgram, scale: f64, rules_off: i32) -> Result<Solved, TabularError> {
+pub(crate) fn solve(
+    program: &LinearProgram,
+    scale: f64,
+    tolerance: f64,
+    rules_off: i32,
+) -> Result<Solved, TabularError> {
     let failed = |what: String| TabularError::Solver { solver: "highs", what };
     let mut problem = RowProblem::new();
     let columns: Vec<_> = (0..program.objective.len())
@@ -30,8 +35,8 @@ pub(crate) fn solve(program: &LinearProgram, scale: f64, rules_off: i32) -> Resu
     }
     let mut model = problem.try_optimise(Sense::Minimise).map_err(|e| failed(format!("{e:?}")))?;
     model.make_quiet();
-    for tolerance in ["primal_feasibility_tolerance", "dual_feasibility_tolerance"] {
-        model.try_set_option(tolerance, 1e-9).map_err(|e| failed(format!("{e:?}")))?;
+    for option in ["primal_feasibility_tolerance", "dual_feasibility_tolerance"] {
+        model.try_set_option(option, tolerance).map_err(|e| failed(format!("{e:?}")))?;
     }
     model.try_set_option("presolve_rule_off", rules_off).map_err(|e| failed(format!("{e:?}")))?;
     let solved = model.try_solve().map_err(|e| failed(format!("{e:?}")))?;

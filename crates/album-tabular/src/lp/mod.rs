@@ -64,7 +64,7 @@ impl LinearProgram {
     /// Solves the program: with HiGHS where this build has it, else with an interior-point method in Rust.
     pub fn solve(&self) -> Result<Outcome, TabularError> {
         #[cfg(feature = "highs")]
-        return highs::solve(self, 1.0, 0).map(|solved| solved.outcome);
+        return highs::solve(self, 1.0, 1e-9, 0).map(|solved| solved.outcome);
         #[cfg(not(feature = "highs"))]
         self.solve_by_interior_point()
     }
