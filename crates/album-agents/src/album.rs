@@ -47,9 +47,9 @@ pub struct Config {
     pub gamma: f64,
     /// Length of the recorded rollouts.
     pub k: usize,
-    /// Weight of E[Q] in the objective.
+    /// Weight of `E[Q]` in the objective.
     pub omega_q: f64,
-    /// Weight of E[V] in the objective.
+    /// Weight of `E[V]` in the objective.
     pub omega_v: f64,
     /// Penalty of the one-step constraint y_1 <= Q.
     pub lambda_b: f64,
