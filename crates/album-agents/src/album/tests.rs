@@ -87,52 +87,114 @@ fn forward64(tensors: &[Tensor], x: &[f64], layer_norm: bool) -> Vec<f64> {
     x
 }
 
-#[test]
-fn the_losses_are_their_definitions() {
-    let data = data(5, 2, true);
-    let mut agent = agent(small(), &data);
-    // Some updates, so that nothing is at its initial value.
-    for step in 0..20 {
-        let batch = batch(&agent, &data, step);
-        agent.update(&batch, step, None);
-    }
-    let batch = batch(&agent, &data, 50);
-    let c = agent.config.clone();
+/// What the update treats as constants: the detached targets y_K and the divisor of Q in the actor loss.
+struct Constants {
+    y_k: Vec<f64>,
+    divisor: f64,
+}
+
+/// Critic and actor loss in f64, straight from their definitions, for weights of (q, v, actor). The constants are
+/// computed from these weights where none are given.
+fn losses64(
+    c: &Config,
+    nets: &[Vec<Tensor>; 3],
+    batch: &Batch,
+    held: Option<&Constants>,
+) -> ([f64; 2], Constants) {
     let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
-    let [q_net, v_net, actor] = [&agent.q, &agent.v, &agent.actor].map(Mlp::tensors);
-    let (mut critic, mut q_pi, mut bc, b) = (0.0, Vec::new(), 0.0, batch.len());
-    for i in 0..b {
+    let [q_net, v_net, actor] = nets;
+    let (o, a_dim, n) = (batch.observation_dim(), batch.action_dim(), batch.len() as f64);
+    let (mut critic, mut q_pi, mut bc, mut y_ks) = (0.0, Vec::new(), 0.0, Vec::new());
+    for i in 0..batch.len() {
         let row = |x: &[f32], dim: usize| wide(&x[i * dim..(i + 1) * dim]);
-        let (s, a) = (row(batch.observations(), 5), row(batch.actions(), 2));
-        let v = |s: &[f64]| forward64(&v_net, s, true)[0];
-        let q = |s: &[f64], a: &[f64]| forward64(&q_net, &[s, a].concat(), true)[0];
+        let (s, a) = (row(batch.observations(), o), row(batch.actions(), a_dim));
+        let v = |s: &[f64]| forward64(v_net, s, true)[0];
+        let q = |s: &[f64], a: &[f64]| forward64(q_net, &[s, a].concat(), true)[0];
         let hinge = |x: f64| x.max(0.0);
         let (q_sa, v_s) = (q(&s, &a), v(&s));
         let y_1 = f64::from(batch.rewards()[i])
-            + c.gamma * f64::from(batch.masks()[i]) * v(&row(batch.next_observations(), 5));
-        let y_k = f64::from(batch.returns_k()[i])
-            + f64::from(batch.bootstraps_k()[i]) * v(&row(batch.last_observations(), 5));
+            + c.gamma * f64::from(batch.masks()[i]) * v(&row(batch.next_observations(), o));
+        let y_k = match held {
+            Some(held) => held.y_k[i],
+            None => {
+                let last = v(&row(batch.last_observations(), o));
+                f64::from(batch.returns_k()[i]) + f64::from(batch.bootstraps_k()[i]) * last
+            }
+        };
+        y_ks.push(y_k);
         critic += c.omega_q * q_sa
             + c.omega_v * v_s
             + c.lambda_b * hinge(y_1 - q_sa)
             + c.lambda_e * hinge(q_sa - v_s)
             + c.lambda_k * (hinge(y_k - q_sa) + hinge(y_k - v_s));
-        let mean = forward64(&actor, &s, false);
+        let mean = forward64(actor, &s, false);
         let clipped: Vec<f64> = mean.iter().map(|x| x.clamp(-1.0, 1.0)).collect();
         q_pi.push(q(&s, &clipped));
         bc += mean.iter().zip(&a).map(|(m, a)| (m - a).powi(2)).sum::<f64>();
     }
-    let n = b as f64;
-    let q_term = q_pi.iter().sum::<f64>() / q_pi.iter().map(|q| q.abs()).sum::<f64>().max(1e-9);
-    let expected = [critic / n, c.alpha_bc * bc / n - q_term];
+    let divisor =
+        held.map_or_else(|| q_pi.iter().map(|q| q.abs()).sum::<f64>() / n + 1e-6, |held| held.divisor);
+    let losses = [critic / n, c.alpha_bc * bc / n - q_pi.iter().sum::<f64>() / n / divisor];
+    (losses, Constants { y_k: y_ks, divisor })
+}
 
+/// An agent after some updates, so that nothing is at its initial value, and a batch.
+fn trained(data: &Dataset) -> (Album, Batch) {
+    let mut agent = agent(small(), data);
+    for step in 0..20 {
+        let batch = batch(&agent, data, step);
+        agent.update(&batch, step, None);
+    }
+    let batch = batch(&agent, data, 50);
+    (agent, batch)
+}
+
+#[test]
+fn the_losses_are_their_definitions() {
+    let data = data(5, 2, true);
+    let (mut agent, batch) = trained(&data);
+    let nets = [&agent.q, &agent.v, &agent.actor].map(Mlp::tensors);
+    let (expected, _) = losses64(&agent.config, &nets, &batch, None);
     let mut metrics = Metrics::new();
-    agent.update(&batch, 50, Some(&mut metrics));
+    let total = agent.update(&batch, 50, Some(&mut metrics));
     let found = |name: &str| metrics.iter().find(|m| m.0 == name).unwrap().1;
     for (found, expected) in
         [found("critic/critic_loss"), found("actor/actor_loss")].into_iter().zip(expected)
     {
         assert!((found - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{found} {expected}");
+    }
+    assert!((total - expected[0] - expected[1]).abs() < 1e-4);
+}
+
+#[test]
+fn gradients_are_finite_differences_of_the_losses() {
+    let data = data(5, 2, true);
+    let (agent, batch) = trained(&data);
+    let nets = [&agent.q, &agent.v, &agent.actor];
+    let weights = nets.map(Mlp::tensors);
+    let (_, held) = losses64(&agent.config, &weights, &batch, None);
+    let mut tape = Tape::new(&Pool::new(1));
+    let tape = tape.begin();
+    let losses = losses(&agent.config, (nets[0], nets[1], nets[2]), tape, &batch, batch.states());
+    let gradients = (losses.critic + losses.actor).backward();
+    for (net, gradient) in nets.iter().map(|net| gradients.of(net)).enumerate() {
+        // Q and V follow the critic loss, the actor its own: the actor loss leaves Q's weights alone.
+        let part = usize::from(net == 2);
+        let size = flatten(&gradient).iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        for (t, tensor) in gradient.iter().enumerate() {
+            for i in (0..tensor.data.len()).step_by(tensor.data.len() / 3 + 1) {
+                let at = |offset: f32| {
+                    let mut moved = weights.clone();
+                    moved[net][t].data[i] += offset;
+                    let exact = f64::from(moved[net][t].data[i]) - f64::from(weights[net][t].data[i]);
+                    (losses64(&agent.config, &moved, &batch, Some(&held)).0[part], exact)
+                };
+                let ((up, plus), (down, minus)) = (at(1e-4), at(-1e-4));
+                let slope = (up - down) / (plus - minus);
+                let found = f64::from(tensor.data[i]);
+                assert!((found - slope).abs() < 2e-3 * size, "{net} {} [{i}]: {found} {slope}", tensor.name);
+            }
+        }
     }
 }
 
