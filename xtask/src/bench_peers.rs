@@ -13,6 +13,12 @@ pub fn run_all() -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let album = target.join("release").join("album");
     let peers = root().join("benches").join("peers");
+    // A comparison means something only if all three compute the same: PyTorch repeats the trace that JAX recorded and
+    // that album's tests repeat.
+    let mut check = Command::new(&python.interpreter);
+    check.arg(peers.join("album_step_torch.py")).arg("--check");
+    check.arg(root().join("crates/album-nn/tests/data/album_trace.json"));
+    run("PyTorch repeats the trace of JAX", check)?;
     let mut times: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for round in 1..=ROUNDS {
         eprintln!("round {round} of {ROUNDS}");
