@@ -24,11 +24,11 @@ pub fn run_all() -> Result<(), String> {
         eprintln!("round {round} of {ROUNDS}");
         let mut ours = Command::new(&album);
         ours.args(["bench", "step", "--rounds", "40", "--json"]);
-        times.entry("album").or_default().push(measure(ours, "peak_rss_mib")?);
+        times.entry("album").or_default().push(measure(ours)?);
         for (name, script) in [("jax", "album_step_jax.py"), ("torch", "album_step_torch.py")] {
             let mut peer = Command::new(&python.interpreter);
             peer.arg(peers.join(script)).args(["--rounds", "40", "--json"]);
-            times.entry(name).or_default().push(measure(peer, "peak_rss_mib")?);
+            times.entry(name).or_default().push(measure(peer)?);
         }
     }
     let middle = |name: &str, part: fn(&(f64, f64)) -> f64| {
@@ -45,7 +45,7 @@ pub fn run_all() -> Result<(), String> {
 }
 
 /// Runs a program that prints a JSON object with `ms_per_step` and a peak memory; one number each is all that is read.
-fn measure(mut command: Command, memory: &str) -> Result<(f64, f64), String> {
+fn measure(mut command: Command) -> Result<(f64, f64), String> {
     let output = command.output().map_err(|e| format!("cannot start {command:?}: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let number = |key: &str| {
@@ -53,10 +53,10 @@ fn measure(mut command: Command, memory: &str) -> Result<(f64, f64), String> {
         let end = after.find([',', '}', '\n']).unwrap_or(after.len());
         after[..end].trim().parse::<f64>().ok()
     };
-    match (number("ms_per_step"), number(memory)) {
+    match (number("ms_per_step"), number("peak_rss_mib")) {
         (Some(ms), Some(mib)) => Ok((ms, mib)),
         _ => Err(format!(
-            "{command:?}: no ms_per_step and {memory} in\n{text}{}",
+            "{command:?}: no ms_per_step and peak_rss_mib in\n{text}{}",
             String::from_utf8_lossy(&output.stderr)
         )),
     }
