@@ -114,13 +114,3 @@ fn problems_name_file_key_and_row() {
         "array `terminals`: row 5: found false, expected true: the last row of the data ends an episode"
     );
 }
-
-#[test]
-fn tasks_without_known_rewards_are_refused() {
-    let task: TaskName = "cube-single-play-singletask-v0".parse().unwrap();
-    let message = load_task("absent.npz", &task).unwrap_err().to_string();
-    assert!(
-        message.starts_with("cube-single-play-singletask-v0: album cannot compute the rewards"),
-        "{message}"
-    );
-}

@@ -42,6 +42,8 @@ pub struct TrainConfig {
     pub eval_episodes: usize,
     /// A checkpoint is written every so many steps, and at the end.
     pub save_every: u64,
+    /// So many checkpoints are kept, the latest ones.
+    pub keep: usize,
 }
 
 impl Default for TrainConfig {
@@ -53,6 +55,7 @@ impl Default for TrainConfig {
             eval_every: 100_000,
             eval_episodes: 50,
             save_every: 100_000,
+            keep: 2,
         }
     }
 }

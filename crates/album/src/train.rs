@@ -122,7 +122,9 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     let data = task_data::load(&task, config.data.as_deref())?;
     let pool = Pool::new(args.threads);
     let agent = agent(&config, &data, &pool)?;
-    make(&task).map_err(|e| Failure::Config(e.to_string()))?;
+    if config.train.eval_episodes > 0 {
+        make(&task).map_err(|e| Failure::Config(e.to_string()))?;
+    }
     let path = args.out.clone().unwrap_or_else(|| default_run(&config));
     let text = toml::to_string(&config).map_err(|e| Failure::Config(e.to_string()))?;
     let run = RunDir::create(&path, &text)?;
@@ -255,6 +257,7 @@ fn go(config: &RunConfig, mut agent: Album, data: &Dataset, run: &RunDir, json: 
         log_every: config.train.log_every,
         eval_every: config.train.eval_every,
         save_every: config.train.save_every,
+        keep: config.train.keep,
         ..Schedule::new(config.train.steps)
     };
     let evaluator = Evaluator {

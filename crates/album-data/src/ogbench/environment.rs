@@ -1,7 +1,8 @@
 //! The environments of OGBench that have single-task variants with state observations.
 
 use crate::ogbench::goal::Goal;
-use crate::ogbench::locomaze::MazeSize;
+use crate::ogbench::locomaze::{Cell, MazeSize};
+use crate::ogbench::manipulation;
 
 /// What kind of environment it is; each kind has its own goals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,18 +107,33 @@ impl Environment {
     /// Where the ball's `x` stands in the `qpos` of antsoccer.
     const BALL: usize = 15;
 
-    /// The goal of a task from 1 to 5; `None` if it is not known here.
-    pub fn goal(&self, task: usize) -> Option<Goal> {
-        let number = task.checked_sub(1)?;
-        let (qpos, cell, tolerance) = match self.family {
-            PointMaze(size) => (0, size.tasks().get(number)?.goal, 1.0),
-            AntMaze(size) | HumanoidMaze(size) => (0, size.tasks().get(number)?.goal, 0.5),
-            AntSoccerArena => {
-                let cells = [(5, 2), (2, 2), (6, 6), (6, 1), (1, 6)];
-                (Self::BALL, (*cells.get(number)?).into(), 0.5)
+    /// The goal of a task.
+    ///
+    /// # Panics
+    ///
+    /// If the task is not one from 1 to 5.
+    pub fn goal(&self, task: usize) -> Goal {
+        let number = task - 1;
+        let reach = |qpos, cell: Cell, tolerance| Goal::Reach { qpos, xy: cell.center(), tolerance };
+        match self.family {
+            PointMaze(size) => reach(0, size.tasks()[number].goal, 1.0),
+            AntMaze(size) | HumanoidMaze(size) => reach(0, size.tasks()[number].goal, 0.5),
+            AntSoccerArena => reach(Self::BALL, [(5, 2), (2, 2), (6, 6), (6, 1), (1, 6)][number].into(), 0.5),
+            AntSoccerMedium => {
+                reach(Self::BALL, [(6, 6), (1, 1), (6, 5), (5, 3), (1, 6)][number].into(), 0.5)
             }
-            AntSoccerMedium | Cube(_) | Scene | Puzzle { .. } => return None,
-        };
-        Some(Goal::Reach { qpos, xy: cell.center(), tolerance })
+            Cube(cubes) => manipulation::cube(cubes, number),
+            Scene => manipulation::scene(number),
+            Puzzle { rows, columns } => manipulation::puzzle(rows, columns, number),
+        }
+    }
+
+    /// Buttons whose states a file has in `button_states`; 0 where there is no such column.
+    pub fn buttons(&self) -> usize {
+        match self.family {
+            Scene => 2,
+            Puzzle { rows, columns } => rows * columns,
+            _ => 0,
+        }
     }
 }

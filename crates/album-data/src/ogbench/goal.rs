@@ -19,13 +19,42 @@ pub enum Goal {
         /// How near, in metres.
         tolerance: f64,
     },
+    /// Bring every part of a robot arm's table into its place. The reward is minus
+    /// the number of parts that are not there.
+    Arrange {
+        /// Where each cube's centre belongs.
+        cubes: &'static [[f64; 3]],
+        /// What each button shows: one `0` or `1` for each.
+        buttons: &'static str,
+        /// How far drawer and window are open, where there are any.
+        slides: &'static [f32],
+    },
 }
+
+/// Where the first cube stands in the `qpos` of a robot arm; seven numbers each, then
+/// one for each button, then one for each slide.
+const CUBES: usize = 14;
+const CUBE_LENGTH: usize = 7;
+
+/// How near a cube, the drawer and the window must be.
+const NEAR: f64 = 0.04;
 
 impl Goal {
     /// The columns that [`label`](Self::label) looks at.
     pub fn needs(&self) -> Needs {
         match self {
             Self::Reach { qpos, .. } => Needs { qpos: qpos + 2, ..Needs::default() },
+            Self::Arrange { cubes, buttons, slides } => Needs {
+                qpos: if cubes.is_empty() && slides.is_empty() {
+                    0
+                } else {
+                    CUBES
+                        + CUBE_LENGTH * cubes.len()
+                        + if slides.is_empty() { 0 } else { buttons.len() + slides.len() }
+                },
+                button_states: buttons.len(),
+                ..Needs::default()
+            },
         }
     }
 
@@ -41,20 +70,42 @@ impl Goal {
     ///
     /// # Panics
     ///
-    /// If `qpos` is too short for this goal.
+    /// If the row has less than [`needs`](Self::needs) asks for.
     pub fn label(&self, row: &RowState<'_>) -> Label {
         match *self {
             Self::Reach { qpos, xy, tolerance } => {
                 let position = [f64::from(row.qpos[qpos]), f64::from(row.qpos[qpos + 1])];
-                let solved = f32::from(u8::from(within(position, xy, tolerance)));
-                Label { reward: solved - 1.0, mask: 1.0 - solved }
+                label(usize::from(within(position, xy, tolerance)), 1)
+            }
+            Self::Arrange { cubes, buttons, slides } => {
+                let first_slide = CUBES + CUBE_LENGTH * cubes.len() + buttons.len();
+                let cubes_there = cubes.iter().enumerate().filter(|&(i, goal)| {
+                    let at = CUBES + CUBE_LENGTH * i;
+                    within([0, 1, 2].map(|axis| f64::from(row.qpos[at + axis])), *goal, NEAR)
+                });
+                let buttons_there = buttons
+                    .bytes()
+                    .zip(row.button_states)
+                    .filter(|&(goal, &state)| i64::from(goal - b'0') == state);
+                // In single precision, unlike the cubes: so does the package, whose goals are plain numbers here.
+                let slides_there = slides
+                    .iter()
+                    .enumerate()
+                    .filter(|&(i, goal)| (row.qpos[first_slide + i] - goal).abs() <= NEAR as f32);
+                let solved = cubes_there.count() + buttons_there.count() + slides_there.count();
+                label(solved, cubes.len() + buttons.len() + slides.len())
             }
         }
     }
 }
 
+/// The label of a state in which so many parts are solved.
+fn label(solved: usize, parts: usize) -> Label {
+    Label { reward: -((parts - solved) as f32), mask: f32::from(u8::from(solved < parts)) }
+}
+
 /// Whether a point is at most `tolerance` away from another.
-pub fn within(point: [f64; 2], other: [f64; 2], tolerance: f64) -> bool {
-    let (dx, dy) = (point[0] - other[0], point[1] - other[1]);
-    (dx * dx + dy * dy).sqrt() <= tolerance
+pub fn within<const N: usize>(point: [f64; N], other: [f64; N], tolerance: f64) -> bool {
+    let squares = std::array::from_fn::<f64, N, _>(|axis| (point[axis] - other[axis]).powi(2));
+    squares.iter().sum::<f64>().sqrt() <= tolerance
 }

@@ -127,8 +127,8 @@ pub fn load_labelled(
 
 /// Reads the file of a task: [`load_labelled`] with the task's goal, and the
 /// dimensions must be those of its environment.
-pub fn load_task(path: impl AsRef<Path>, task: &TaskName) -> Result<Dataset, LoadError> {
-    let goal = task.goal().ok_or_else(|| LoadError::NoGoal { task: task.to_string() })?;
+pub fn load_task(path: impl AsRef<Path>, task: &TaskName) -> Result<Dataset, DataError> {
+    let goal = task.goal();
     let path = path.as_ref();
     let dataset = load_labelled(path, goal.needs(), |row| goal.label(row))?;
     let environment = task.environment();
@@ -137,31 +137,14 @@ pub fn load_task(path: impl AsRef<Path>, task: &TaskName) -> Result<Dataset, Loa
         ("actions", dataset.action_dim(), environment.action_dim),
     ] {
         if found != expected {
-            return Err(LoadError::Data(DataError::WrongShape {
+            return Err(DataError::WrongShape {
                 place: Place::file(path).array(key),
                 found: vec![dataset.episodes().rows(), found],
                 expected: format!("{expected} columns for {}", environment.name),
-            }));
+            });
         }
     }
     Ok(dataset)
-}
-
-/// Why the file of a task could not be loaded.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// The file was refused.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// The rewards of the task are not known here.
-    #[error(
-        "{task}: album cannot compute the rewards of this task yet, expected a maze or antsoccer-arena task"
-    )]
-    NoGoal {
-        /// The task's name.
-        task: String,
-    },
 }
 
 /// A matrix with this many rows and at least so many columns, and its width.

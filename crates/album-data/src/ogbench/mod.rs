@@ -11,7 +11,7 @@
 //! let task: TaskName = "pointmaze-large-navigate-singletask-task2-v0".parse()?;
 //! assert_eq!(task.dataset_file(), "pointmaze-large-navigate-v0.npz");
 //! assert_eq!(task.environment().horizon, 1000);
-//! assert_eq!(task.goal(), Some(Goal::Reach { qpos: 0, xy: [0.0, 24.0], tolerance: 1.0 }));
+//! assert_eq!(task.goal(), Goal::Reach { qpos: 0, xy: [0.0, 24.0], tolerance: 1.0 });
 //! # Ok(())
 //! # }
 //! ```
@@ -20,10 +20,11 @@ mod environment;
 mod goal;
 mod load;
 mod locomaze;
+mod manipulation;
 mod task_name;
 
 pub use environment::{ENVIRONMENTS, Environment, Family};
 pub use goal::{Goal, within};
-pub use load::{Label, LoadError, Needs, RowState, load_labelled, load_task};
+pub use load::{Label, Needs, RowState, load_labelled, load_task};
 pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};
 pub use task_name::{TaskName, UnknownTask};

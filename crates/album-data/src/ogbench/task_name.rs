@@ -77,9 +77,8 @@ impl TaskName {
         self.number.unwrap_or(self.environment.default_task)
     }
 
-    /// The goal, from which rewards and masks follow; `None` if album does not know
-    /// the goals of this environment.
-    pub fn goal(&self) -> Option<Goal> {
+    /// The goal, from which rewards and masks follow.
+    pub fn goal(&self) -> Goal {
         self.environment.goal(self.task())
     }
 
@@ -162,13 +161,22 @@ mod tests {
     #[test]
     fn goals_of_the_table() {
         let xy = |name: &str| match name.parse::<TaskName>().unwrap().goal() {
-            Some(Goal::Reach { xy, qpos, tolerance }) => (xy, qpos, tolerance),
-            None => panic!("no goal"),
+            Goal::Reach { xy, qpos, tolerance } => (xy, qpos, tolerance),
+            Goal::Arrange { .. } => panic!("not a place"),
         };
         assert_eq!(xy("pointmaze-medium-navigate-singletask-v0"), ([20.0, 20.0], 0, 1.0));
         assert_eq!(xy("antmaze-giant-navigate-singletask-task4-v0"), ([44.0, 16.0], 0, 0.5));
         assert_eq!(xy("antsoccer-arena-navigate-singletask-v0"), ([0.0, 20.0], 15, 0.5));
-        let cube: TaskName = "cube-single-play-singletask-v0".parse().unwrap();
-        assert_eq!(cube.goal(), None);
+        assert_eq!(xy("antsoccer-medium-navigate-singletask-task4-v0"), ([8.0, 16.0], 15, 0.5));
+    }
+
+    #[test]
+    fn every_task_has_a_goal_that_its_rows_can_meet() {
+        for task in TaskName::all() {
+            let environment = task.environment();
+            let needs = task.goal().needs();
+            assert!(needs.qpos <= environment.qpos_dim, "{task}");
+            assert_eq!(needs.button_states, environment.buttons(), "{task}");
+        }
     }
 }
