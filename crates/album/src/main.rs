@@ -4,6 +4,7 @@
 
 mod bench;
 mod config;
+mod data;
 mod failure;
 mod output;
 mod solve;
@@ -30,6 +31,8 @@ enum Command {
     Resume(train::ResumeArgs),
     /// Evaluate the policy of a run
     Eval(train::EvalArgs),
+    /// Datasets: list, download, record, look at, import
+    Data(data::Args),
     /// Solve the Lifted Bellman LP of a dataset exactly: the best values that it supports
     Solve(solve::Args),
     /// Check every statement of the theory with numbers and draw the figures
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
         Command::Eval(args) => train::eval(&args),
+        Command::Data(args) => data::run(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Bench(args) => bench::run(&args),

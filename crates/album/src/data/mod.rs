@@ -1,0 +1,42 @@
+//! `album data`: what there is, and how to get it, make it, look at it and store it.
+
+mod fetch;
+mod generate;
+mod import;
+mod inspect;
+mod list;
+
+use crate::failure::Failure;
+use clap::Subcommand;
+
+/// The subcommands of `album data`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the datasets, their tasks and presets, and which are on this machine
+    List(list::Args),
+    /// Download the official files of a dataset
+    Fetch(fetch::Args),
+    /// Record a dataset by the official recipe
+    Generate(generate::Args),
+    /// Look at a data file: what is in it, what a task makes of it, and what is wrong with it
+    Inspect(inspect::Args),
+    /// Store a data file as memory-mapped columns, for data larger than memory
+    Import(import::Args),
+}
+
+/// Runs `album data`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::List(args) => list::run(args),
+        Command::Fetch(args) => fetch::run(args),
+        Command::Generate(args) => generate::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Import(args) => import::run(args),
+    }
+}
