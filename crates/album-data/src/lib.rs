@@ -40,6 +40,7 @@
 
 mod array;
 pub mod atomic;
+pub mod cache;
 mod dataset;
 mod directory;
 mod episodes;

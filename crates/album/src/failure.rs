@@ -30,6 +30,9 @@ pub enum Failure {
     /// A configuration or task that cannot be.
     #[error("{0}")]
     Config(String),
+    /// No place for files.
+    #[error(transparent)]
+    NoHome(#[from] album_data::cache::NoHome),
     /// Data that cannot be loaded or made.
     #[error("{0}")]
     Load(String),
@@ -56,7 +59,7 @@ impl Failure {
             Failure::Tabular(e) if e.is_numerical() => 4,
             Failure::Tabular(_) => 3,
             Failure::Numerical(_) => 4,
-            Failure::Config(_) | Failure::Load(_) => 3,
+            Failure::Config(_) | Failure::NoHome(_) | Failure::Load(_) => 3,
             Failure::Train(e) if e.is_numerical() => 4,
             Failure::Train(e) if e.is_io() => 5,
             Failure::Train(_) => 3,

@@ -1,8 +1,8 @@
 //! The dataset of a task: made on first use where album can, found where it was put otherwise.
 
 use crate::failure::Failure;
-use album_data::Dataset;
 use album_data::ogbench::{Family, TaskName, load_task};
+use album_data::{Dataset, cache};
 use album_envs::navigate::{Recipe, cached};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn default_file(task: &TaskName) -> Result<PathBuf, Failure> {
     if let Family::PointMaze(size) = task.environment().family
         && task.data_kind() == "navigate"
     {
-        let folder = cache()?;
+        let folder = cache::folder()?;
         std::fs::create_dir_all(&folder).map_err(Failure::io(&folder))?;
         let path = folder.join(task.dataset_file());
         let threads = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
@@ -33,8 +33,7 @@ fn default_file(task: &TaskName) -> Result<PathBuf, Failure> {
         }
         return Ok(path);
     }
-    let places =
-        [cache()?, home()?.join(".ogbench").join("data")].map(|folder| folder.join(task.dataset_file()));
+    let places = [cache::folder()?, cache::ogbench_folder()?].map(|folder| folder.join(task.dataset_file()));
     places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
         Failure::Config(format!(
             "no data for {task}: looked for {} and {}; put the official file there or name it with --data FILE",
@@ -42,20 +41,4 @@ fn default_file(task: &TaskName) -> Result<PathBuf, Failure> {
             places[1].display()
         ))
     })
-}
-
-/// `$ALBUM_CACHE`, or `album` in the user's cache directory.
-fn cache() -> Result<PathBuf, Failure> {
-    if let Some(folder) = std::env::var_os("ALBUM_CACHE") {
-        return Ok(folder.into());
-    }
-    match std::env::var_os("XDG_CACHE_HOME") {
-        Some(folder) => Ok(PathBuf::from(folder).join("album")),
-        None => Ok(home()?.join(".cache").join("album")),
-    }
-}
-
-fn home() -> Result<PathBuf, Failure> {
-    std::env::home_dir()
-        .ok_or_else(|| Failure::Config("no home directory; set ALBUM_CACHE to a folder".into()))
 }
