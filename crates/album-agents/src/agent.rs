@@ -22,8 +22,8 @@ pub trait Agent {
     /// numbers.
     fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64;
 
-    /// Writes the action for each observation, row by row, within [-1, 1].
-    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>);
+    /// The policy as it is now: a copy that later updates do not change.
+    fn policy(&self) -> Box<dyn Policy>;
 
     /// Writes the state value of each observation; `false` where the algorithm has none.
     fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool;
@@ -36,6 +36,13 @@ pub trait Agent {
 
     /// Goes back to a checkpoint of an agent with the same configuration.
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError>;
+}
+
+/// A policy that acts, on any thread, while the agent it came from may go on learning.
+pub trait Policy: Send {
+    /// Writes the action for each observation, row by row, within [-1, 1]. What it does for a row does not depend on
+    /// the other rows.
+    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>);
 }
 
 /// What a checkpoint holds of an agent: every network with its optimiser, in a fixed order.

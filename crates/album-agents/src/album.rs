@@ -17,7 +17,7 @@
 //! L(psi) = - E[ Q(s, pi(s)) ] / sg(E|Q|) + alpha_BC E[ |pi(s) - a|^2 ]
 //! ```
 
-use crate::agent::{Agent, AgentError, AgentState, Metrics, NetworkState};
+use crate::agent::{Agent, AgentError, AgentState, Metrics, NetworkState, Policy};
 use crate::{Decay, Encoding};
 use album_data::{AfterGoal, Batch, Dataset, KStepTail, SegmentConfig, rng};
 use album_nn::{Adam, Mlp, MlpSpec, Pool, Tape, Var};
@@ -377,14 +377,14 @@ impl Agent for Album {
         f64::from(loss.item())
     }
 
-    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
-        let squash = match self.config.squash {
-            Squash::Clip => |x: f32| x.clamp(-1.0, 1.0),
-            Squash::Tanh => f32::tanh,
-        };
-        actions.clear();
-        forward(&mut self.tape, &self.encoding, &self.actor, observations, actions);
-        actions.iter_mut().for_each(|x| *x = squash(*x));
+    fn policy(&self) -> Box<dyn Policy> {
+        Box::new(Mean {
+            encoding: self.encoding.clone(),
+            actor: self.actor.clone(),
+            squash: self.config.squash,
+            // Few rows at a time: more threads would wait for each other.
+            tape: Tape::new(&Pool::new(1)),
+        })
     }
 
     fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool {
@@ -413,6 +413,26 @@ impl Agent for Album {
         q.restore("q", &mut self.q, &mut self.adam_q)?;
         v.restore("v", &mut self.v, &mut self.adam_v)?;
         actor.restore("actor", &mut self.actor, &mut self.adam_actor)
+    }
+}
+
+/// The mean of the Gaussian policy.
+struct Mean {
+    encoding: Encoding,
+    actor: Mlp,
+    squash: Squash,
+    tape: Tape,
+}
+
+impl Policy for Mean {
+    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
+        let squash = match self.squash {
+            Squash::Clip => |x: f32| x.clamp(-1.0, 1.0),
+            Squash::Tanh => f32::tanh,
+        };
+        actions.clear();
+        forward(&mut self.tape, &self.encoding, &self.actor, observations, actions);
+        actions.iter_mut().for_each(|x| *x = squash(*x));
     }
 }
 

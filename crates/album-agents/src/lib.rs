@@ -8,6 +8,6 @@ pub mod album;
 mod encoding;
 mod schedule;
 
-pub use agent::{Agent, AgentError, AgentState, Metrics, NetworkState};
+pub use agent::{Agent, AgentError, AgentState, Metrics, NetworkState, Policy};
 pub use encoding::Encoding;
 pub use schedule::Decay;

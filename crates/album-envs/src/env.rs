@@ -18,6 +18,19 @@ pub struct Step {
     pub truncated: bool,
     /// Whether the task was solved in the state before the step.
     pub success: bool,
+    /// A picture, where it was asked for.
+    pub frame: Option<Frame>,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Pixels in a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Red, green and blue of each pixel, row by row from the top.
+    pub rgb: Vec<u8>,
 }
 
 /// An episodic environment with continuous observations and actions.

@@ -29,6 +29,7 @@
 //! ```
 
 mod env;
+mod envs;
 mod error;
 mod maze;
 pub mod navigate;
@@ -36,7 +37,8 @@ mod oracle;
 mod point;
 mod pointmaze;
 
-pub use env::{Env, Step, make};
+pub use env::{Env, Frame, Step, make};
+pub use envs::{Answer, Envs};
 pub use error::EnvError;
 pub use maze::{Maze, SampleGrid};
 pub use oracle::Oracle;

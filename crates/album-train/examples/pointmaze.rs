@@ -11,7 +11,7 @@ use album_agents::Decay;
 use album_agents::album::{Album, Config};
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};
-use album_envs::{Env, PointMaze};
+use album_envs::{Env, Envs, PointMaze};
 use album_nn::Pool;
 use album_train::{Evaluator, Event, Identity, RunDir, Schedule, StopFlag, Trainer, ValuePoints, report};
 
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         RunDir::create(&directory, &text)?
     };
     let maze = PointMaze::new(&task)?;
-    let envs = (0..20).map(|_| Box::new(maze.clone()) as Box<dyn Env>).collect();
+    let envs = Envs::native((0..20).map(|_| Box::new(maze.clone()) as Box<dyn Env>).collect());
     let every = (steps / 10).max(1);
     let result = Trainer {
         agent: &mut agent,
@@ -60,11 +60,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             save_every: every,
             ..Schedule::new(steps)
         },
-        evaluator: Some(Evaluator { envs, episodes: 20, paths: 20 }),
+        evaluator: Some(Evaluator { envs, episodes: 20, paths: 20, background: false }),
         value_points: Some(ValuePoints::positions(&maze.maze().sample_grid(4))),
         stop: StopFlag::on_signals()?,
         observer: &mut |event| match event {
-            Event::Evaluated(evaluation) => {
+            Event::Evaluated { evaluation, .. } => {
                 eprintln!("step {}: success {:.2}", evaluation.step, evaluation.summary().success);
             }
             Event::Warning(warning) => eprintln!("{warning}"),

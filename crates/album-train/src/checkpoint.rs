@@ -63,6 +63,9 @@ pub struct Progress {
     pub train_seconds: f64,
     /// Seconds since the run was started, without those between a stop and its resumption.
     pub wall_seconds: f64,
+    /// Seconds spent on evaluations.
+    #[serde(default)]
+    pub eval_seconds: f64,
     /// The evaluations done.
     pub evaluations: Vec<EvaluationSummary>,
     /// Bytes in each log file; what follows them is younger than the checkpoint.
@@ -350,7 +353,14 @@ mod tests {
 
     fn progress(step: u64) -> Progress {
         let logs = BTreeMap::from([("train.csv".into(), 17)]);
-        Progress { step, train_seconds: 0.1, wall_seconds: 1.0 / 3.0, evaluations: vec![], logs }
+        Progress {
+            step,
+            train_seconds: 0.1,
+            wall_seconds: 1.0 / 3.0,
+            eval_seconds: 0.0,
+            evaluations: vec![],
+            logs,
+        }
     }
 
     fn save_step(dir: &Path, step: u64, first: f32) -> PathBuf {

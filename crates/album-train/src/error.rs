@@ -154,6 +154,19 @@ pub enum TrainError {
     #[error("evaluation: {0}")]
     Env(#[from] EnvError),
 
+    /// Environments were lost again and again.
+    #[error("the environments were lost {lost} times in one evaluation; the last time: {last}")]
+    Environments {
+        /// How often.
+        lost: usize,
+        /// What was said the last time.
+        last: String,
+    },
+
+    /// A thread of album's own came to an unexpected end.
+    #[error("the evaluation came to an unexpected end; this is a fault of album")]
+    EvaluationPanicked,
+
     /// The process could not listen to signals.
     #[error("cannot listen to signals: {0}")]
     Signals(#[source] io::Error),

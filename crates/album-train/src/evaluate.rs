@@ -1,8 +1,10 @@
 //! Evaluation: how a policy does in its environment.
 
-use album_agents::Agent;
+use std::time::Instant;
+
+use album_agents::Policy;
 use album_data::rng;
-use album_envs::Env;
+use album_envs::{Answer, Envs, Frame, Step};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -86,85 +88,160 @@ pub fn episode_seeds(run_seed: u64, step: u64, episodes: usize) -> Vec<u64> {
     (0..episodes).map(|_| stream.next_u64()).collect()
 }
 
+/// Which episodes to run, and what to keep of them.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Updates done before.
+    pub step: u64,
+    /// One episode for each.
+    pub seeds: Vec<u64>,
+    /// Of how many of them, from the first, the path is recorded.
+    pub paths: usize,
+    /// Of how many of them, from the first, the pictures are kept.
+    pub videos: usize,
+}
+
+/// What came of a [`Plan`].
+#[derive(Debug)]
+pub struct Outcome {
+    /// The episodes.
+    pub evaluation: Evaluation,
+    /// How long they took.
+    pub seconds: f64,
+    /// What went wrong on the way and was made good.
+    pub warnings: Vec<String>,
+    /// The pictures of the first episodes.
+    pub videos: Vec<Vec<Frame>>,
+}
+
+/// An environment is lost at most so many times during one episode, and during one evaluation.
+const LOST_IN_AN_EPISODE: usize = 3;
+const LOST_IN_ALL: usize = 10;
+
 /// An episode under way in one of the environments.
 struct Running {
     number: usize,
     observation: Vec<f32>,
     episode: Episode,
+    frames: Vec<Frame>,
+    lost: usize,
 }
 
-/// Runs one episode for each seed, as many side by side as there are environments, with one call of the policy per
-/// time step for all of them. The paths of the first `paths` episodes are recorded.
+/// Runs the episodes of a plan, as many side by side as there are environments. The policy is called once for all
+/// environments that have answered meanwhile, so that a fast one never waits for a slow one.
 ///
-/// The result does not depend on the number of environments. `None` if the flag was raised meanwhile.
+/// The result depends neither on the number of environments nor on which answers first. An environment that is lost is
+/// replaced, and its episode begins again. `None` if the flag was raised meanwhile; the environments are then of no
+/// further use.
 ///
 /// # Panics
 ///
 /// If there are episodes but no environments.
 pub fn evaluate(
-    agent: &mut dyn Agent,
-    envs: &mut [Box<dyn Env>],
-    step: u64,
-    seeds: &[u64],
-    paths: usize,
+    policy: &mut dyn Policy,
+    envs: &mut Envs,
+    plan: &Plan,
     stop: &StopFlag,
-) -> Result<Option<Evaluation>, TrainError> {
-    assert!(seeds.is_empty() || !envs.is_empty(), "there is no environment to evaluate in");
-    let mut done: Vec<Option<Episode>> = vec![None; seeds.len()];
-    let mut waiting = seeds.iter().copied().enumerate();
+) -> Result<Option<Outcome>, TrainError> {
+    assert!(plan.seeds.is_empty() || envs.len() > 0, "there is no environment to evaluate in");
+    let begin = Instant::now();
+    let mut done: Vec<Option<Running>> = plan.seeds.iter().map(|_| None).collect();
+    let mut waiting = 0..plan.seeds.len();
     let mut slots: Vec<Option<Running>> = Vec::new();
-    for env in envs.iter_mut() {
-        slots
-            .push(waiting.next().map(|(number, seed)| start(env.as_mut(), number, seed, paths)).transpose()?);
+    for slot in 0..envs.len() {
+        let next = waiting.next().map(|number| start(envs, slot, number, plan, 0)).transpose()?;
+        slots.push(next);
     }
-    let (mut observations, mut actions) = (Vec::new(), Vec::new());
+    let mut warnings = Vec::new();
+    let (mut ready, mut observations, mut actions) = (Vec::new(), Vec::new(), Vec::new());
+    let width = envs.action_dim();
     while slots.iter().any(Option::is_some) {
         if stop.is_set() {
             return Ok(None);
         }
+        ready.clear();
         observations.clear();
-        for running in slots.iter().flatten() {
-            observations.extend_from_slice(&running.observation);
-        }
-        agent.act(&observations, &mut actions);
-        let mut rows = 0;
-        for (slot, env) in slots.iter_mut().zip(envs.iter_mut()) {
-            let Some(running) = slot else { continue };
-            let width = env.action_dim();
-            let outcome = env.step(&actions[rows * width..(rows + 1) * width])?;
-            rows += 1;
-            let episode = &mut running.episode;
-            episode.total_reward += outcome.reward;
-            episode.final_reward = outcome.reward;
-            episode.length += 1;
-            episode.success = outcome.success;
-            running.observation = outcome.observation;
-            if running.number < paths {
-                episode.path.extend(point(&running.observation));
-            }
-            if outcome.terminated || outcome.truncated {
-                if let Some(Running { number, episode, .. }) = slot.take() {
-                    done[number] = Some(episode);
+        for (slot, answer) in envs.wait()? {
+            let Some(mut running) = slots[slot].take() else { continue };
+            match answer {
+                Answer::Started { observation, frame } => running.see(observation, frame, plan),
+                Answer::Stepped(outcome) => {
+                    let over = outcome.terminated || outcome.truncated;
+                    running.take(outcome, plan);
+                    if over {
+                        let number = running.number;
+                        done[number] = Some(running);
+                        slots[slot] =
+                            waiting.next().map(|number| start(envs, slot, number, plan, 0)).transpose()?;
+                        continue;
+                    }
                 }
-                *slot = waiting
-                    .next()
-                    .map(|(number, seed)| start(env.as_mut(), number, seed, paths))
-                    .transpose()?;
+                Answer::Lost { reason } => {
+                    let (number, lost) = (running.number, running.lost + 1);
+                    warnings.push(format!(
+                        "episode {number} of the evaluation at step {}: {reason}; it is repeated in a new one",
+                        plan.step
+                    ));
+                    if lost > LOST_IN_AN_EPISODE || warnings.len() > LOST_IN_ALL {
+                        return Err(TrainError::Environments { lost: warnings.len(), last: reason });
+                    }
+                    slots[slot] = Some(start(envs, slot, number, plan, lost)?);
+                    continue;
+                }
+            }
+            observations.extend_from_slice(&running.observation);
+            ready.push(slot);
+            slots[slot] = Some(running);
+        }
+        if !ready.is_empty() {
+            policy.act(&observations, &mut actions);
+            for (&slot, action) in ready.iter().zip(actions.chunks_exact(width)) {
+                envs.step(slot, action)?;
             }
         }
     }
-    Ok(Some(Evaluation { step, episodes: done.into_iter().flatten().collect() }))
+    let (mut episodes, mut videos) = (Vec::new(), Vec::new());
+    for running in done.into_iter().flatten() {
+        if running.number < plan.videos {
+            videos.push(running.frames);
+        }
+        episodes.push(running.episode);
+    }
+    let evaluation = Evaluation { step: plan.step, episodes };
+    Ok(Some(Outcome { evaluation, seconds: begin.elapsed().as_secs_f64(), warnings, videos }))
 }
 
-fn start(env: &mut dyn Env, number: usize, seed: u64, paths: usize) -> Result<Running, TrainError> {
-    let observation = env.reset(seed)?;
-    let path = if number < paths { point(&observation).into_iter().collect() } else { Vec::new() };
-    let episode = Episode { seed, success: false, total_reward: 0.0, length: 0, final_reward: 0.0, path };
-    Ok(Running { number, observation, episode })
+fn start(
+    envs: &mut Envs,
+    slot: usize,
+    number: usize,
+    plan: &Plan,
+    lost: usize,
+) -> Result<Running, TrainError> {
+    let seed = plan.seeds[number];
+    envs.reset(slot, seed, number < plan.videos)?;
+    let episode =
+        Episode { seed, success: false, total_reward: 0.0, length: 0, final_reward: 0.0, path: Vec::new() };
+    Ok(Running { number, observation: Vec::new(), episode, frames: Vec::new(), lost })
 }
 
-fn point(observation: &[f32]) -> Option<[f32; 2]> {
-    observation.first_chunk::<2>().copied()
+impl Running {
+    fn take(&mut self, outcome: Step, plan: &Plan) {
+        let episode = &mut self.episode;
+        episode.total_reward += outcome.reward;
+        episode.final_reward = outcome.reward;
+        episode.length += 1;
+        episode.success = outcome.success;
+        self.see(outcome.observation, outcome.frame, plan);
+    }
+
+    fn see(&mut self, observation: Vec<f32>, frame: Option<Frame>, plan: &Plan) {
+        if self.number < plan.paths {
+            self.episode.path.extend(observation.first_chunk::<2>());
+        }
+        self.observation = observation;
+        self.frames.extend(frame);
+    }
 }
 
 /// Wilson's 95 % confidence interval for a share, of which `successes` of `n` were seen.

@@ -80,7 +80,7 @@ mod trainer;
 mod value_map;
 
 pub use error::TrainError;
-pub use evaluate::{Episode, Evaluation, EvaluationSummary, episode_seeds, evaluate, wilson};
+pub use evaluate::{Episode, Evaluation, EvaluationSummary, Outcome, Plan, episode_seeds, evaluate, wilson};
 pub use identity::Identity;
 pub use records::{Columns, Records};
 pub use result::RunResult;

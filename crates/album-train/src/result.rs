@@ -30,6 +30,9 @@ pub struct RunResult {
     pub ms_per_step: f64,
     /// Seconds spent on the run, over all its parts.
     pub wall_seconds: f64,
+    /// Seconds that evaluations took, those included that ran while training went on.
+    #[serde(default)]
+    pub eval_seconds: f64,
     /// Trainable parameters of all networks.
     pub parameters: usize,
     /// SHA-256 of all weights, see [`weights_sha256`](crate::weights_sha256).
@@ -67,11 +70,18 @@ impl RunResult {
             parameters,
             weights_sha256,
             dataset_sha256: identity.dataset.clone(),
+            eval_seconds: progress.eval_seconds,
             versions: BTreeMap::from([
                 ("album".into(), env!("CARGO_PKG_VERSION").into()),
                 ("checkpoint".into(), crate::checkpoint::FORMAT.to_string()),
                 ("platform".into(), format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)),
             ]),
         }
+    }
+
+    /// The same, with the versions of what the environments are made of.
+    pub fn with_versions(mut self, environments: &BTreeMap<String, String>) -> Self {
+        self.versions.extend(environments.clone());
+        self
     }
 }

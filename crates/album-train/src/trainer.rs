@@ -1,15 +1,16 @@
 //! The training loop.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use album_agents::{Agent, AgentState, Metrics};
 use album_data::{Batch, Dataset, Sampler, Segments};
-use album_envs::Env;
+use album_envs::Envs;
 
 use crate::checkpoint::{self, Progress};
 use crate::error::TrainError;
-use crate::evaluate::{Evaluation, episode_seeds, evaluate};
+use crate::evaluate::{Evaluation, Outcome, Plan, episode_seeds, evaluate};
 use crate::guard;
 use crate::identity::Identity;
 use crate::logs::Logs;
@@ -23,11 +24,13 @@ use crate::value_map::{ValueMap, ValuePoints};
 /// Where and how policies are evaluated.
 pub struct Evaluator {
     /// Environments of the task, used side by side. Their number changes no result.
-    pub envs: Vec<Box<dyn Env>>,
+    pub envs: Envs,
     /// Episodes of an evaluation.
     pub episodes: usize,
     /// Of how many of them the path is recorded.
     pub paths: usize,
+    /// Whether training goes on meanwhile. This changes no result, only when it is known.
+    pub background: bool,
 }
 
 /// Something that happened in a run.
@@ -64,7 +67,14 @@ pub enum Event<'a> {
         step: u64,
     },
     /// An evaluation is done.
-    Evaluated(&'a Evaluation),
+    Evaluated {
+        /// The episodes.
+        evaluation: &'a Evaluation,
+        /// How long they took.
+        seconds: f64,
+        /// Whether training went on meanwhile.
+        background: bool,
+    },
     /// A checkpoint was written.
     Saved {
         /// Updates done.
@@ -123,33 +133,48 @@ impl Trainer<'_> {
         let mut metrics = Metrics::new();
         let total = self.schedule.steps;
         let (begin, wall_before) = (Instant::now(), progress.wall_seconds);
+        let wall = move || wall_before + begin.elapsed().as_secs_f64();
         let mut first = Stopwatch::default();
         let mut since_log = Stopwatch::default();
         let mut last_sign = begin;
         (self.observer)(&Event::Started { step: progress.step, total });
 
+        let mut running: Option<Running> = None;
         let finished = loop {
             // What is due after this many updates.
             let step = progress.step;
             let evaluated = progress.evaluations.last().map(|evaluation| evaluation.step);
             let mut pending =
                 self.schedule.evaluates(step) && self.evaluator.is_some() && evaluated != Some(step);
+            if let Some(evaluation) = &running
+                && (evaluation.is_done()
+                    || pending
+                    || step == total
+                    || self.schedule.saves(step)
+                    || self.stop.is_set())
+                && !self.record(running.take(), &mut progress, &mut logs)?
+            {
+                // It was cut off: back to the checkpoint from which it can be done again.
+                (progress, _) = self.restore()?;
+                break false;
+            }
             if pending && !self.stop.is_set() {
                 self.checked_state(&progress, saved)?;
-                if let Some(evaluation) = self.evaluate(step, &mut logs)? {
-                    progress.evaluations.push(evaluation.summary());
+                let evaluation = self.begin_evaluation(step);
+                if evaluation.as_ref().is_some_and(|e| e.background) && step < total {
+                    if saved != Some(step) {
+                        saved = Some(self.save(&mut progress, &mut logs, saved, wall())?);
+                    }
+                    running = evaluation;
+                    pending = false;
+                } else if self.record(evaluation, &mut progress, &mut logs)? {
                     (pending, saved) = (false, saved.filter(|&at| at != step));
                 }
             }
             let done = step == total && !pending;
-            let stopping = !done && self.stop.is_set();
+            let stopping = !done && self.stop.is_set() && running.is_none();
             if (done || stopping || self.schedule.saves(step)) && saved != Some(step) {
-                progress.wall_seconds = wall_before + begin.elapsed().as_secs_f64();
-                let state = self.checked_state(&progress, saved)?;
-                progress.logs = logs.sync()?;
-                let path = self.save(&progress, &state)?;
-                saved = Some(step);
-                (self.observer)(&Event::Saved { step, path: &path });
+                saved = Some(self.save(&mut progress, &mut logs, saved, wall())?);
             }
             if done || stopping {
                 break done;
@@ -175,8 +200,7 @@ impl Trainer<'_> {
             since_log.add(now - start);
             if logging {
                 let (step, ms_per_step) = (progress.step, since_log.take());
-                let seconds = wall_before + begin.elapsed().as_secs_f64();
-                logs.training(step, &metrics, ms_per_step, seconds)?;
+                logs.training(step, &metrics, ms_per_step, wall())?;
                 (self.observer)(&Event::Logged { step, metrics: &metrics, ms_per_step });
             }
             if now - last_sign >= PROGRESS {
@@ -187,7 +211,7 @@ impl Trainer<'_> {
         if !finished {
             (self.observer)(&Event::Stopped { step: progress.step });
         }
-        progress.wall_seconds = wall_before + begin.elapsed().as_secs_f64();
+        progress.wall_seconds = wall();
         self.finish(&progress, finished)
     }
 
@@ -218,42 +242,92 @@ impl Trainer<'_> {
         Ok(state)
     }
 
-    fn evaluate(&mut self, step: u64, logs: &mut Logs) -> Result<Option<Evaluation>, TrainError> {
-        let Some(evaluator) = &mut self.evaluator else { return Ok(None) };
+    /// Hands a copy of the policy to a thread that evaluates it.
+    fn begin_evaluation(&mut self, step: u64) -> Option<Running> {
+        let Evaluator { mut envs, episodes, paths, background } = self.evaluator.take()?;
         (self.observer)(&Event::Evaluating { step });
-        let seeds = episode_seeds(self.identity.seed, step, evaluator.episodes);
-        let found = evaluate(self.agent, &mut evaluator.envs, step, &seeds, evaluator.paths, &self.stop)?;
-        if let Some(evaluation) = &found {
-            logs.evaluation(evaluation)?;
-            if let Some(points) = &self.value_points
-                && let Some(map) = ValueMap::record(self.agent, points, step)
-            {
-                logs.value_map(&map)?;
-            }
-            (self.observer)(&Event::Evaluated(evaluation));
-        }
-        Ok(found)
+        let mut policy = self.agent.policy();
+        let seeds = episode_seeds(self.identity.seed, step, episodes);
+        let plan = Plan { step, seeds, paths, videos: 0 };
+        let stop = self.stop.clone();
+        let thread = thread::spawn(move || {
+            let outcome = evaluate(policy.as_mut(), &mut envs, &plan, &stop);
+            (Evaluator { envs, episodes, paths, background }, outcome)
+        });
+        let values = self.value_points.as_ref().and_then(|at| ValueMap::record(self.agent, at, step));
+        Some(Running { background, values, thread })
     }
 
-    fn save(&mut self, progress: &Progress, state: &AgentState) -> Result<PathBuf, TrainError> {
+    /// Waits for an evaluation and logs it; `false` if it was cut off by the request to stop.
+    fn record(
+        &mut self,
+        running: Option<Running>,
+        progress: &mut Progress,
+        logs: &mut Logs,
+    ) -> Result<bool, TrainError> {
+        let Some(Running { background, values, thread }) = running else { return Ok(false) };
+        let (evaluator, outcome) = thread.join().map_err(|_| TrainError::EvaluationPanicked)?;
+        self.evaluator = Some(evaluator);
+        let Some(Outcome { evaluation, seconds, warnings, .. }) = outcome? else { return Ok(false) };
+        warnings.into_iter().for_each(|warning| (self.observer)(&Event::Warning(warning)));
+        logs.evaluation(&evaluation)?;
+        if let Some(map) = values {
+            logs.value_map(&map)?;
+        }
+        progress.evaluations.push(evaluation.summary());
+        progress.eval_seconds += seconds;
+        let background = background && evaluation.step < progress.step;
+        (self.observer)(&Event::Evaluated { evaluation: &evaluation, seconds, background });
+        Ok(true)
+    }
+
+    fn save(
+        &mut self,
+        progress: &mut Progress,
+        logs: &mut Logs,
+        saved: Option<u64>,
+        wall_seconds: f64,
+    ) -> Result<u64, TrainError> {
+        progress.wall_seconds = wall_seconds;
+        let state = self.checked_state(progress, saved)?;
+        progress.logs = logs.sync()?;
         let directory = self.run.checkpoints();
-        let path = checkpoint::save(&directory, self.identity, progress, state)?;
+        let path = checkpoint::save(&directory, self.identity, progress, &state)?;
         // An old one that cannot be deleted (a reader on a network file system holds it) is no reason to stop.
         if let Err(error) = checkpoint::prune(&directory, self.schedule.keep) {
             (self.observer)(&Event::Warning(error.to_string()));
         }
-        Ok(path)
+        (self.observer)(&Event::Saved { step: progress.step, path: &path });
+        Ok(progress.step)
     }
 
     fn finish(&self, progress: &Progress, finished: bool) -> Result<RunResult, TrainError> {
         let weights = weights_sha256(&self.agent.state());
-        let result = RunResult::new(self.identity, progress, finished, self.agent.parameters(), weights);
+        let mut result = RunResult::new(self.identity, progress, finished, self.agent.parameters(), weights);
+        if let Some(evaluator) = &self.evaluator {
+            result = result.with_versions(evaluator.envs.versions());
+        }
         let path = self.run.file(RESULT);
         let mut text =
             serde_json::to_vec_pretty(&result).map_err(|e| TrainError::damaged(&path, e.to_string()))?;
         text.push(b'\n');
         self.run.write(RESULT, &text)?;
         Ok(result)
+    }
+}
+
+/// An evaluation under way on a thread of its own.
+struct Running {
+    background: bool,
+    /// The values at the same step.
+    values: Option<ValueMap>,
+    /// Gives back what it was lent.
+    thread: JoinHandle<(Evaluator, Result<Option<Outcome>, TrainError>)>,
+}
+
+impl Running {
+    fn is_done(&self) -> bool {
+        self.thread.is_finished()
     }
 }
 

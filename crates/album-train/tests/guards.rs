@@ -3,7 +3,7 @@
 
 mod common;
 
-use album_agents::{Agent, AgentError, AgentState, Metrics, NetworkState};
+use album_agents::{Agent, AgentError, AgentState, Metrics, NetworkState, Policy};
 use album_data::{Batch, SegmentConfig};
 use album_nn::Tensor;
 use album_train::{Schedule, TrainError, checkpoint};
@@ -43,8 +43,14 @@ impl Agent for Fragile {
         self.weight = if broken(Part::Weight).is_nan() { f32::NEG_INFINITY } else { step as f32 + 1.0 };
         broken(Part::Total)
     }
-    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
-        *actions = vec![self.weight * 0.0; observations.len()];
+    fn policy(&self) -> Box<dyn Policy> {
+        struct Still;
+        impl Policy for Still {
+            fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
+                *actions = vec![0.0; observations.len()];
+            }
+        }
+        Box::new(Still)
     }
     fn value(&mut self, _observations: &[f32], _values: &mut Vec<f32>) -> bool {
         false

@@ -4,13 +4,14 @@
 mod common;
 
 use std::fs;
+use std::time::Duration;
 
 use album_agents::album::Album;
-use album_agents::{Agent, AgentError, AgentState, Metrics};
+use album_agents::{Agent, AgentError, AgentState, Metrics, Policy};
 use album_data::{Batch, SegmentConfig, rng};
 use album_train::{
-    Event, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint, episode_seeds, evaluate,
-    report,
+    Event, Plan, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint, episode_seeds,
+    evaluate, report,
 };
 use common::{
     Options, STEPS, agent, assert_same, content, dataset, plain, run, run_with, schedule, timeless, train,
@@ -53,8 +54,10 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     let mut agent = agent(&data, 1, 1);
     checkpoint.restore(&mut agent).unwrap();
     let seeds = episode_seeds(1, STEPS, 3);
-    let mut envs = [common::env()];
-    let evaluation = evaluate(&mut agent, &mut envs, STEPS, &seeds, 2, &StopFlag::new()).unwrap().unwrap();
+    let plan = Plan { step: STEPS, seeds, paths: 2, videos: 0 };
+    let outcome =
+        evaluate(agent.policy().as_mut(), &mut common::envs(1, Duration::ZERO), &plan, &StopFlag::new());
+    let evaluation = outcome.unwrap().unwrap().evaluation;
     assert_eq!(Some(&evaluation), Records::read(&path).unwrap().evaluations.last());
     assert_eq!(evaluation.summary(), result.evaluations[3]);
     assert_eq!(timeless(RunResult::of(&checkpoint, true, agent.parameters())), timeless(result));
@@ -94,8 +97,8 @@ impl Agent for StopsAt {
         }
         self.agent.update(batch, step, metrics)
     }
-    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
-        self.agent.act(observations, actions);
+    fn policy(&self) -> Box<dyn Policy> {
+        self.agent.policy()
     }
     fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool {
         self.agent.value(observations, values)
@@ -158,6 +161,45 @@ fn a_run_can_stop_during_an_evaluation() {
     }
     assert!(run(&data, &path).finished);
     assert_same(&whole, &path);
+}
+
+#[test]
+fn evaluations_in_the_background_change_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let (whole, path) = (dir.path().join("whole"), dir.path().join("run"));
+    let expected = timeless(run(&data, &whole));
+    let mut late = 0;
+    let mut observer = |event: &Event<'_>| {
+        if matches!(event, Event::Evaluated { background: true, .. }) {
+            late += 1;
+        }
+    };
+    let options = Options { background: true, observer: &mut observer, ..plain() };
+    assert_eq!(timeless(run_with(&data, &path, options).unwrap()), expected);
+    assert_same(&whole, &path);
+    assert_eq!(late, 3, "of the four evaluations only the last has nothing to run beside");
+}
+
+#[test]
+fn a_run_that_stops_beside_an_evaluation_does_it_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let whole = dir.path().join("whole");
+    let expected = timeless(run(&data, &whole));
+    let background = || Options { background: true, ..plain() };
+    for at in [52, 55, 59, 101, 120, 153, 198] {
+        let path = dir.path().join(format!("run{at}"));
+        let stop = StopFlag::new();
+        let mut agent = StopsAt { agent: agent(&data, 1, 1), step: at, stop: stop.clone() };
+        let result = train(&data, &path, &mut agent, Options { stop, ..background() }).unwrap();
+        let saved = checkpoint::require_latest(&path.join("checkpoints")).unwrap();
+        assert_eq!((result.finished, result.steps), (false, saved.step()));
+        assert!(result.steps <= at && result.steps + 50 > at, "stopped at {at}, saved at {}", result.steps);
+        assert_eq!(result.weights_sha256, album_train::weights_sha256(&saved.state));
+        assert_eq!(timeless(run_with(&data, &path, background()).unwrap()), expected, "{at}");
+        assert_same(&whole, &path);
+    }
 }
 
 #[test]

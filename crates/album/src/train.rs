@@ -7,12 +7,12 @@ use album_agents::Agent;
 use album_agents::album::Album;
 use album_data::Dataset;
 use album_data::ogbench::TaskName;
-use album_envs::{Env, PointMaze, make};
+use album_envs::{Envs, PointMaze, make};
 use album_nn::Pool;
 use album_report::number::seconds;
 use album_train::{
-    Evaluator, Event, Identity, RunDir, RunResult, Schedule, StopFlag, Trainer, ValuePoints, checkpoint,
-    episode_seeds, evaluate, report,
+    Evaluator, Event, Identity, Outcome, Plan, RunDir, RunResult, Schedule, StopFlag, Trainer, ValuePoints,
+    checkpoint, episode_seeds, evaluate, report,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -162,9 +162,9 @@ pub fn eval(args: &EvalArgs) -> Result<(), Failure> {
     let step = checkpoint.step();
     let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
     let stop = StopFlag::on_signals()?;
-    let Some(evaluation) =
-        evaluate(&mut agent, &mut environments(&task, args.episodes)?, step, &seeds, 0, &stop)?
-    else {
+    let plan = Plan { step, seeds, paths: 0, videos: 0 };
+    let mut envs = environments(&task, args.episodes)?;
+    let Some(Outcome { evaluation, .. }) = evaluate(agent.policy().as_mut(), &mut envs, &plan, &stop)? else {
         return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
     };
     let summary = evaluation.summary();
@@ -246,8 +246,9 @@ fn default_run(config: &RunConfig) -> PathBuf {
     path
 }
 
-fn environments(task: &TaskName, episodes: usize) -> Result<Vec<Box<dyn Env>>, Failure> {
-    (0..episodes).map(|_| make(task).map_err(|e| Failure::Config(e.to_string()))).collect()
+fn environments(task: &TaskName, episodes: usize) -> Result<Envs, Failure> {
+    let envs: Result<_, _> = (0..episodes).map(|_| make(task)).collect();
+    Ok(Envs::native(envs.map_err(|e| Failure::Config(e.to_string()))?))
 }
 
 /// Trains to the end or until a signal, with a live line; writes the report; prints the result.
@@ -260,10 +261,11 @@ fn go(config: &RunConfig, mut agent: Album, data: &Dataset, run: &RunDir, json: 
         keep: config.train.keep,
         ..Schedule::new(config.train.steps)
     };
-    let evaluator = Evaluator {
-        envs: environments(&task, config.train.eval_episodes)?,
-        episodes: config.train.eval_episodes,
-        paths: 10,
+    let evaluator = match config.train.eval_episodes {
+        0 => None,
+        episodes => {
+            Some(Evaluator { envs: environments(&task, episodes)?, episodes, paths: 10, background: false })
+        }
     };
     let points = PointMaze::new(&task).ok().map(|maze| ValuePoints::positions(&maze.maze().sample_grid(4)));
     let mut line = Line::new(config.train.steps);
@@ -281,7 +283,7 @@ fn go(config: &RunConfig, mut agent: Album, data: &Dataset, run: &RunDir, json: 
         run,
         identity: &identity(config, data)?,
         schedule,
-        evaluator: (config.train.eval_episodes > 0).then_some(evaluator),
+        evaluator,
         value_points: points,
         stop: StopFlag::on_signals()?,
         observer: &mut |event| line.show(event),
@@ -371,11 +373,11 @@ impl Line {
                 }
             }
             Event::Evaluating { .. } => self.bar.set_message("evaluating"),
-            Event::Evaluated(evaluation) => {
+            Event::Evaluated { evaluation, seconds, .. } => {
                 let summary = evaluation.summary();
                 self.success = format!("success {:.0} %", 100.0 * summary.success);
                 let line = format!(
-                    "step {:>8}  {}  return {:.1}  length {:.0}  {}",
+                    "step {:>8}  {}  return {:.1}  length {:.0}  {}  in {seconds:.1} s",
                     summary.step, self.success, summary.mean_return, summary.length, self.values
                 );
                 self.say(line);

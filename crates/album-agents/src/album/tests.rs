@@ -322,7 +322,7 @@ fn every_switch_trains_without_breaking() {
             assert!(metrics.iter().all(|m| m.1.is_finite()), "{config:?}: {metrics:?}");
         }
         let mut actions = Vec::new();
-        agent.act(&[0.5; 12], &mut actions);
+        agent.policy().act(&[0.5; 12], &mut actions);
         assert_eq!(actions.len(), 6);
         assert!(actions.iter().all(|a| (-1.0..=1.0).contains(a)));
         let weights = [flatten(&agent.q.tensors()), flatten(&agent.actor.tensors())];

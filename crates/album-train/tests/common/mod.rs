@@ -6,19 +6,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZero;
 use std::path::Path;
+use std::time::Duration;
 
 use album_agents::album::{Album, Config};
 use album_agents::{Agent, Decay};
 use album_data::Dataset;
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};
-use album_envs::{Env, EnvError, PointMaze, Step};
+use album_envs::{Env, EnvError, Envs, PointMaze, Step};
 use album_nn::Pool;
 use album_train::{
     Evaluator, Event, Identity, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer, ValuePoints,
 };
 
 pub const STEPS: u64 = 200;
+
+/// An evaluation in the background then lasts for some dozens of updates.
+const SLOW: Duration = Duration::from_micros(300);
 
 pub fn task() -> TaskName {
     "pointmaze-medium-navigate-singletask-task1-v0".parse().unwrap()
@@ -31,8 +35,8 @@ pub fn dataset(dir: &Path) -> Dataset {
     load_task(&path, &task()).unwrap()
 }
 
-/// PointMaze with a short horizon.
-pub struct Short(PointMaze, usize);
+/// PointMaze with a short horizon, as slow as asked.
+pub struct Short(PointMaze, usize, Duration);
 
 impl Env for Short {
     fn observation_dim(&self) -> usize {
@@ -50,13 +54,15 @@ impl Env for Short {
     }
     fn step(&mut self, action: &[f32]) -> Result<Step, EnvError> {
         self.1 += 1;
+        std::thread::sleep(self.2);
         let step = self.0.step(action)?;
         Ok(Step { truncated: self.1 >= self.horizon(), ..step })
     }
 }
 
-pub fn env() -> Box<dyn Env> {
-    Box::new(Short(PointMaze::new(&task()).unwrap(), 0))
+pub fn envs(count: usize, delay: Duration) -> Envs {
+    let env = || Box::new(Short(PointMaze::new(&task()).unwrap(), 0, delay)) as Box<dyn Env>;
+    Envs::native((0..count).map(|_| env()).collect())
 }
 
 pub fn agent(dataset: &Dataset, seed: u64, threads: usize) -> Album {
@@ -85,6 +91,7 @@ pub struct Options<'a> {
     pub seed: u64,
     pub threads: usize,
     pub envs: usize,
+    pub background: bool,
     pub schedule: Schedule,
     pub stop: StopFlag,
     pub observer: &'a mut dyn FnMut(&Event<'_>),
@@ -115,9 +122,10 @@ pub fn train(
         identity: &identity(dataset, options.seed),
         schedule: options.schedule,
         evaluator: Some(Evaluator {
-            envs: (0..options.envs).map(|_| env()).collect(),
+            envs: envs(options.envs, if options.background { SLOW } else { Duration::ZERO }),
             episodes: 3,
             paths: 2,
+            background: options.background,
         }),
         value_points: Some(ValuePoints::positions(&grid)),
         stop: options.stop,
@@ -136,6 +144,7 @@ pub fn plain<'a>() -> Options<'a> {
         seed: 1,
         threads: 1,
         envs: 2,
+        background: false,
         schedule: schedule(),
         stop: StopFlag::new(),
         observer: Box::leak(Box::new(|_: &Event<'_>| {})),
@@ -158,7 +167,7 @@ pub fn content(path: &Path) -> BTreeMap<&'static str, Vec<u8>> {
 
 /// The result without what depends on the clock.
 pub fn timeless(result: RunResult) -> RunResult {
-    RunResult { ms_per_step: 0.0, wall_seconds: 0.0, ..result }
+    RunResult { ms_per_step: 0.0, wall_seconds: 0.0, eval_seconds: 0.0, ..result }
 }
 
 /// Asserts that two runs left the same.
