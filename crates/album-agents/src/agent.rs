@@ -22,6 +22,9 @@ pub trait Agent {
     /// numbers.
     fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64;
 
+    /// The metrics of a batch as they are now, without learning from it and without those of gradients.
+    fn assess(&mut self, batch: &Batch, metrics: &mut Metrics);
+
     /// The policy as it is now: a copy that later updates do not change.
     fn policy(&self) -> Box<dyn Policy>;
 

@@ -357,24 +357,31 @@ impl Agent for Album {
         self.adam_v.learning_rate = self.config.critic_lr * factor;
         self.adam_actor.learning_rate = self.config.actor_lr * factor;
 
-        let states = if self.encoding.is_identity() {
-            batch.states()
-        } else {
-            self.encoding.encode(batch.states(), &mut self.states);
-            &self.states
-        };
+        let states = encoded(&self.encoding, batch, &mut self.states);
         let tape = self.tape.begin();
         let losses = losses(&self.config, (&self.q, &self.v, &self.actor), tape, batch, states);
         let loss = losses.critic + losses.actor;
         let gradients = loss.backward();
         if let Some(metrics) = metrics {
-            let norm = |net: &Mlp| gradients.norm(net);
-            report(&losses, [norm(&self.q), norm(&self.v), norm(&self.actor)], metrics);
+            let [q, v, actor] = [&self.q, &self.v, &self.actor].map(|net| gradients.norm(net));
+            report(&losses, metrics);
+            metrics.extend([
+                ("grad/norm", (q * q + v * v + actor * actor).sqrt()),
+                ("grad/norm_q", q),
+                ("grad/norm_v", v),
+                ("grad/norm_actor", actor),
+            ]);
         }
         self.adam_q.step(&mut self.q, &gradients);
         self.adam_v.step(&mut self.v, &gradients);
         self.adam_actor.step(&mut self.actor, &gradients);
         f64::from(loss.item())
+    }
+
+    fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
+        let states = encoded(&self.encoding, batch, &mut self.states);
+        let tape = self.tape.begin();
+        report(&losses(&self.config, (&self.q, &self.v, &self.actor), tape, batch, states), metrics);
     }
 
     fn policy(&self) -> Box<dyn Policy> {
@@ -445,7 +452,16 @@ fn forward(tape: &mut Tape, encoding: &Encoding, net: &Mlp, observations: &[f32]
     tape.apply_frozen(net, x).with_value(|y| out.extend_from_slice(y));
 }
 
-fn report(l: &Losses<'_>, [norm_q, norm_v, norm_actor]: [f64; 3], metrics: &mut Metrics) {
+/// The states [s; s'; s_K] of a batch as the networks see them.
+fn encoded<'a>(encoding: &Encoding, batch: &'a Batch, buffer: &'a mut Vec<f32>) -> &'a [f32] {
+    if encoding.is_identity() {
+        return batch.states();
+    }
+    encoding.encode(batch.states(), buffer);
+    buffer
+}
+
+fn report(l: &Losses<'_>, metrics: &mut Metrics) {
     let item = |x: Var<'_>| f64::from(x.item());
     let range = |x: Var<'_>| {
         x.with_value(|x| {
@@ -479,10 +495,6 @@ fn report(l: &Losses<'_>, [norm_q, norm_v, norm_actor]: [f64; 3], metrics: &mut 
         ("actor/actor_loss", item(l.actor)),
         ("actor/q", item(l.q_pi.mean())),
         ("actor/bc_loss", item(l.bc)),
-        ("grad/norm", (norm_q * norm_q + norm_v * norm_v + norm_actor * norm_actor).sqrt()),
-        ("grad/norm_q", norm_q),
-        ("grad/norm_v", norm_v),
-        ("grad/norm_actor", norm_actor),
     ]);
 }
 

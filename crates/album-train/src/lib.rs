@@ -62,6 +62,7 @@
 //! ```
 
 pub mod checkpoint;
+mod critic;
 mod error;
 mod evaluate;
 mod files;
@@ -79,6 +80,7 @@ mod tensorboard;
 mod trainer;
 mod value_map;
 
+pub use critic::{SAMPLE, critic_statistics};
 pub use error::TrainError;
 pub use evaluate::{Episode, Evaluation, EvaluationSummary, Outcome, Plan, episode_seeds, evaluate, wilson};
 pub use identity::Identity;

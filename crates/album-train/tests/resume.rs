@@ -97,6 +97,9 @@ impl Agent for StopsAt {
         }
         self.agent.update(batch, step, metrics)
     }
+    fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
+        self.agent.assess(batch, metrics);
+    }
     fn policy(&self) -> Box<dyn Policy> {
         self.agent.policy()
     }

@@ -332,6 +332,43 @@ fn every_switch_trains_without_breaking() {
 }
 
 #[test]
+fn assessing_tells_what_the_update_would_and_changes_nothing() {
+    let data = data(4, 2, true);
+    let mut agent = agent(Config { standardize: true, ..small() }, &data);
+    let batch = batch(&agent, &data, 0);
+    let before = agent.state();
+    let (mut assessed, mut updated) = (Metrics::new(), Metrics::new());
+    agent.assess(&batch, &mut assessed);
+    assert_eq!(agent.state(), before);
+    agent.update(&batch, 0, Some(&mut updated));
+    assert_eq!(assessed, updated[..assessed.len()]);
+    assert!(updated[assessed.len()..].iter().all(|(name, _)| name.starts_with("grad/")));
+}
+
+#[test]
+fn a_policy_is_a_copy_and_its_rows_are_independent() {
+    let data = data(4, 2, true);
+    let mut agent = agent(small(), &data);
+    let observations: Vec<f32> = data.states()[..9 * 4].to_vec();
+    let act = |policy: &mut dyn Policy, rows: &[f32]| {
+        let mut actions = Vec::new();
+        policy.act(rows, &mut actions);
+        actions
+    };
+    let mut policy = agent.policy();
+    let all = act(policy.as_mut(), &observations);
+    for (row, action) in observations.chunks(4).zip(all.chunks(2)) {
+        assert_eq!(act(policy.as_mut(), row), action);
+    }
+    for step in 0..5 {
+        let batch = batch(&agent, &data, step);
+        agent.update(&batch, step, None);
+    }
+    assert_eq!(act(policy.as_mut(), &observations), all);
+    assert_ne!(act(agent.policy().as_mut(), &observations), all);
+}
+
+#[test]
 fn the_learning_rate_falls_to_zero() {
     let data = data(4, 2, false);
     let mut agent = agent(Config { lr_decay: Decay::Cosine, ..small() }, &data);
