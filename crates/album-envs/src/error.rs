@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use album_data::DataError;
 
+use crate::python::PythonError;
+
 /// Why an environment or an oracle could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,6 +42,10 @@ pub enum EnvError {
     /// A file could not be read or written.
     #[error(transparent)]
     Data(#[from] DataError),
+
+    /// There is no Python to run OGBench with.
+    #[error(transparent)]
+    Python(#[from] PythonError),
 
     /// There is a file already, and it holds something else. It is left alone.
     #[error("{}: found {found}, expected {expected}; move the file away or name another", .path.display())]

@@ -36,6 +36,7 @@ pub mod navigate;
 mod oracle;
 mod point;
 mod pointmaze;
+pub mod python;
 
 pub use env::{Env, Frame, Step, make};
 pub use envs::{Answer, Envs};
@@ -44,3 +45,4 @@ pub use maze::{Maze, SampleGrid};
 pub use oracle::Oracle;
 pub use point::{Motion, advance};
 pub use pointmaze::PointMaze;
+pub use python::{Python, PythonError};

@@ -1,0 +1,87 @@
+//! Finding a Python that has `ogbench`, and making one.
+
+mod error;
+mod setup;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+pub use error::PythonError;
+pub use setup::{set_up, set_up_from};
+
+use crate::error::EnvError;
+
+/// The pinned packages that the environments of OGBench run with.
+pub const REQUIREMENTS: &str = include_str!("../../python/requirements.txt");
+
+/// The variable that names an interpreter.
+pub const VARIABLE: &str = "ALBUM_PYTHON";
+
+/// A Python interpreter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Python {
+    interpreter: PathBuf,
+}
+
+impl Python {
+    /// This interpreter; nothing is checked.
+    pub fn at(interpreter: impl Into<PathBuf>) -> Self {
+        Self { interpreter: interpreter.into() }
+    }
+
+    /// The interpreter to run OGBench with: `explicit`, else the one that `ALBUM_PYTHON`
+    /// names, else that of the environment which `album setup ogbench` makes.
+    pub fn find(explicit: Option<&Path>) -> Result<Self, EnvError> {
+        let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
+        match (explicit, named) {
+            (Some(path), _) => Self::named(path, "--python"),
+            (None, Some(path)) => Self::named(&path, VARIABLE),
+            (None, None) => {
+                let folder = default_folder()?;
+                match setup::stamp(&folder) {
+                    None => Err(PythonError::NotSetUp { folder }.into()),
+                    Some(pins) if pins != REQUIREMENTS => Err(PythonError::OtherPins { folder }.into()),
+                    Some(_) => Ok(Self::in_folder(&folder)),
+                }
+            }
+        }
+    }
+
+    /// The interpreter's path, or a name that is looked up in `PATH`.
+    pub fn interpreter(&self) -> &Path {
+        &self.interpreter
+    }
+
+    /// A command that runs the interpreter: unbuffered, in UTF-8, and with one thread
+    /// for linear algebra, since as many processes run as there are cores to use.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.interpreter);
+        command.env("PYTHONUNBUFFERED", "1").env("PYTHONUTF8", "1");
+        for threads in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
+            command.env(threads, "1");
+        }
+        command
+    }
+
+    fn named(path: &Path, by: &'static str) -> Result<Self, EnvError> {
+        // A bare name is for the system to find.
+        let bare = path.parent() == Some(Path::new(""));
+        if !bare && !path.is_file() {
+            return Err(PythonError::NoInterpreter { path: path.to_owned(), by }.into());
+        }
+        Ok(Self::at(path))
+    }
+
+    /// The interpreter of a virtual environment.
+    fn in_folder(folder: &Path) -> Self {
+        Self::at(match cfg!(windows) {
+            true => folder.join("Scripts").join("python.exe"),
+            false => folder.join("bin").join("python"),
+        })
+    }
+}
+
+/// Where `album setup ogbench` makes its environment unless told otherwise.
+pub fn default_folder() -> Result<PathBuf, EnvError> {
+    Ok(album_data::cache::folder().map_err(PythonError::NoHome)?.join("python"))
+}
