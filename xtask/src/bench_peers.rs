@@ -8,14 +8,14 @@ use std::process::Command;
 const ROUNDS: usize = 9;
 
 pub fn run_all() -> Result<(), String> {
-    let python = python::environment(&root(), "python-peers", "requirements-peers.txt")?;
+    let python = python::peers(&root())?;
     run("build", cargo(&["build", "--release", "--package", "album"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let album = target.join("release").join("album");
     let peers = root().join("benches").join("peers");
     // A comparison means something only if all three compute the same: PyTorch repeats the trace that JAX recorded and
     // that album's tests repeat.
-    let mut check = Command::new(&python.interpreter);
+    let mut check = Command::new(python.interpreter());
     check.arg(peers.join("album_step_torch.py")).arg("--check");
     check.arg(root().join("crates/album-nn/tests/data/album_trace.json"));
     run("PyTorch repeats the trace of JAX", check)?;
@@ -26,7 +26,7 @@ pub fn run_all() -> Result<(), String> {
         ours.args(["bench", "step", "--rounds", "40", "--json"]);
         times.entry("album").or_default().push(measure(ours)?);
         for (name, script) in [("jax", "album_step_jax.py"), ("torch", "album_step_torch.py")] {
-            let mut peer = Command::new(&python.interpreter);
+            let mut peer = Command::new(python.interpreter());
             peer.arg(peers.join(script)).args(["--rounds", "40", "--json"]);
             times.entry(name).or_default().push(measure(peer)?);
         }

@@ -13,7 +13,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   test          set up, then formatting, clippy, all tests (HiGHS included), doc tests, documentation
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
   bench-peers   one ALBUM training step: album, JAX and PyTorch interleaved in one run
-  setup         only the set-up: a private Python environment under target/";
+  setup         only the set-up: private Python environments under target/";
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         "test" => test(),
         "bench-solve" => bench_solve(),
         "bench-peers" => bench_peers::run_all(),
-        "setup" => python::environment(&root(), "python", "requirements.txt").map(|_| ()),
+        "setup" => python::tools(&root()).and_then(|_| python::ogbench(&root())).map(|_| ()),
         _ => Err(USAGE.into()),
     };
     match result {
@@ -39,11 +39,13 @@ const FEATURES: [&str; 2] = ["--features", "album/highs,album-tabular/highs"];
 fn test() -> Result<(), String> {
     let start = Instant::now();
     run("formatting", cargo(&["fmt", "--all", "--check"]))?;
-    let python = python::environment(&root(), "python", "requirements.txt")?;
+    let tools = python::tools(&root())?;
+    let ogbench = python::ogbench(&root())?;
     let with = |args: &[&str]| {
         let mut command = cargo(args);
         command.args(FEATURES);
-        python.apply(&mut command);
+        tools.apply(&mut command);
+        command.env(album_envs::python::VARIABLE, ogbench.interpreter());
         command
     };
     let mut clippy = with(&["clippy", "--workspace", "--all-targets"]);
@@ -59,7 +61,7 @@ fn test() -> Result<(), String> {
 }
 
 fn bench_solve() -> Result<(), String> {
-    let python = python::environment(&root(), "python", "requirements.txt")?;
+    let python = python::tools(&root())?;
     let mut command = cargo(&["run", "--release", "--package", "album", "--features", "highs"]);
     command.args(["--", "bench", "solve"]).args(std::env::args().skip(2));
     python.apply(&mut command);

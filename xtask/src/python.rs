@@ -1,44 +1,50 @@
-//! The private Python environment under `target/`.
+//! The private Python environments under `target/`, made by the code that `album setup` runs.
 
+use album_envs::python::{self, Python};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// An environment with the pinned packages.
-pub struct Python {
-    /// Its interpreter.
+/// The tools of `cargo xtask`: what builds HiGHS, and the peers that album is checked against.
+pub struct Tools {
+    /// Their interpreter.
     pub interpreter: PathBuf,
     bin: PathBuf,
     libclang: PathBuf,
 }
 
-/// Makes the environment `name` under the target directory from `pins` in `xtask/`, unless it is there with the same pins.
-pub fn environment(root: &Path, name: &str, pins: &str) -> Result<Python, String> {
-    let requirements = root.join("xtask").join(pins);
-    let pins =
-        std::fs::read_to_string(&requirements).map_err(|e| format!("{}: {e}", requirements.display()))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let folder = target.join(name);
-    let bin = folder.join(if cfg!(windows) { "Scripts" } else { "bin" });
-    let interpreter = bin.join(if cfg!(windows) { "python.exe" } else { "python" });
-    // Written last, so that an interrupted set-up is done again.
-    let stamp = folder.join("album-pins.txt");
-    if std::fs::read_to_string(&stamp).ok().as_deref() != Some(&pins) {
-        eprintln!("== setting up Python packages in {}", folder.display());
-        let _ = std::fs::remove_file(&stamp);
-        let mut venv = Command::new("python3");
-        venv.args(["-m", "venv", "--clear"]).arg(&folder);
-        run(venv, "python3 with its venv module is needed (on Debian: apt install python3 python3-venv)")?;
-        let mut pip = Command::new(&interpreter);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
-        pip.arg(&requirements);
-        run(pip, "the pinned packages in xtask/ could not be installed; is the package index reachable?")?;
-        std::fs::write(&stamp, &pins).map_err(|e| format!("{}: {e}", stamp.display()))?;
-    }
-    let libclang = site_packages(&folder)?.join("clang").join("native");
-    Ok(Python { interpreter, bin, libclang })
+/// The environment with the tools.
+pub fn tools(root: &Path) -> Result<Tools, String> {
+    let python = pinned(root, "python", "requirements.txt")?;
+    let interpreter = python.interpreter().to_path_buf();
+    let bin = interpreter.parent().map(Path::to_path_buf).unwrap_or_default();
+    let libclang = site_packages(bin.parent().unwrap_or(&bin))?.join("clang").join("native");
+    Ok(Tools { interpreter, bin, libclang })
 }
 
-impl Python {
+/// The environment with JAX and PyTorch.
+pub fn peers(root: &Path) -> Result<Python, String> {
+    pinned(root, "python-peers", "requirements-peers.txt")
+}
+
+/// The environment with `ogbench`.
+pub fn ogbench(root: &Path) -> Result<Python, String> {
+    set_up(root, "python-ogbench", python::REQUIREMENTS)
+}
+
+/// The environment `name` under the target directory, with the pins of a file in `xtask/`.
+fn pinned(root: &Path, name: &str, pins: &str) -> Result<Python, String> {
+    let file = root.join("xtask").join(pins);
+    let requirements = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    set_up(root, name, &requirements)
+}
+
+fn set_up(root: &Path, name: &str, requirements: &str) -> Result<Python, String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let say = &mut |line: &str| eprintln!("== {line}");
+    python::set_up(&target.join(name), requirements, say).map_err(|e| e.to_string())
+}
+
+impl Tools {
     /// Lets a command find cmake and libclang, and the tests the interpreter.
     pub fn apply(&self, command: &mut Command) {
         let mut path = vec![self.bin.clone()];
@@ -61,12 +67,4 @@ fn site_packages(folder: &Path) -> Result<PathBuf, String> {
         .map(|entry| entry.path().join("site-packages"))
         .find(|path| path.is_dir())
         .ok_or_else(|| format!("no site-packages below {}", lib.display()))
-}
-
-fn run(mut command: Command, hint: &str) -> Result<(), String> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{command:?} failed ({status}): {hint}")),
-        Err(e) => Err(format!("cannot start {command:?} ({e}): {hint}")),
-    }
 }

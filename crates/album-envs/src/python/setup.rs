@@ -199,8 +199,7 @@ fn run(mut command: Command, say: &mut dyn FnMut(&str)) -> Result<(), String> {
     for line in
         child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok)
     {
-        if ["Collecting", "Downloading", "Installing"].iter().any(|word| line.trim_start().starts_with(word))
-        {
+        if ["Downloading", "Installing"].iter().any(|word| line.trim_start().starts_with(word)) {
             say(line.trim());
         } else {
             said.push_str(&line);
