@@ -18,7 +18,7 @@ pub struct Step {
     pub truncated: bool,
     /// Whether the task was solved in the state before the step.
     pub success: bool,
-    /// A picture, where it was asked for.
+    /// A picture of the state after the step, where one was asked for and can be drawn.
     pub frame: Option<Frame>,
 }
 
@@ -26,9 +26,9 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Pixels in a row.
-    pub width: usize,
+    pub width: u32,
     /// Rows.
-    pub height: usize,
+    pub height: u32,
     /// Red, green and blue of each pixel, row by row from the top.
     pub rgb: Vec<u8>,
 }

@@ -1,81 +1,201 @@
-//! Environments side by side: requests go out to any of them, answers come back as they are ready.
+//! Environments side by side.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::env::{Env, Frame, Step};
+use album_data::ogbench::{Family, TaskName};
+
+use crate::env::{Env, Frame, Step, make};
 use crate::error::EnvError;
+use crate::ogbench::{Limits, Pool};
+use crate::python::Python;
 
-/// What an environment answers.
+/// What came of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// To a reset.
+    /// An episode has started.
     Started {
-        /// The first observation of the episode.
+        /// Its first state.
         observation: Vec<f32>,
-        /// A picture, where it was asked for.
+        /// A picture of it, where frames were asked for and the environment can draw.
         frame: Option<Frame>,
     },
-    /// To a step.
+    /// A step was taken.
     Stepped(Step),
-    /// The environment was lost with its episode. There is a new one in its place, which waits for a reset.
+    /// The worker was lost and with it the episode, which has to be run again from its
+    /// start with the same seed. The slot has a new worker.
     Lost {
         /// What happened.
         reason: String,
     },
 }
 
-/// Environments of one task, each in a numbered slot.
+/// Slots that each run an episode at a time, side by side.
 ///
-/// An episode is a [`reset`](Self::reset) of its slot, then a [`step`](Self::step) for every answer, until a step
-/// is `terminated` or `truncated`. What an episode does depends on its seed and the actions alone, not on its slot.
-pub struct Envs {
-    envs: Vec<Box<dyn Env>>,
-    answers: Vec<Option<Answer>>,
-    versions: BTreeMap<String, String>,
+/// [`reset`](Self::reset) and [`step`](Self::step) ask a slot for something, and
+/// [`wait`](Self::wait) gives the answers as they come. Native environments answer at
+/// once; those of OGBench run in worker processes, and none waits for another.
+///
+/// ```
+/// use album_data::ogbench::TaskName;
+/// use album_envs::{Answer, make_envs};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let task: TaskName = "pointmaze-medium-navigate-singletask-v0".parse()?;
+/// let mut envs = make_envs(&task, 2, None)?;
+/// for slot in 0..envs.len() {
+///     envs.reset(slot, 7, false)?;
+/// }
+/// for (slot, answer) in envs.wait()? {
+///     assert!(matches!(answer, Answer::Started { .. }));
+///     envs.step(slot, &[1.0, 0.0])?;
+/// }
+/// let answers = envs.wait()?;
+/// assert_eq!(answers[0].1, answers[1].1);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Envs(Kind);
+
+enum Kind {
+    Native { envs: Vec<Box<dyn Env>>, answers: Vec<(usize, Answer)>, versions: BTreeMap<String, String> },
+    Ogbench(Pool),
+}
+
+/// The environments that a task is evaluated in: native ones for pointmaze, else workers
+/// of the interpreter that [`Python::find`] finds.
+pub fn make_envs(task: &TaskName, slots: usize, python: Option<&Path>) -> Result<Envs, EnvError> {
+    match task.environment().family {
+        Family::PointMaze(_) => {
+            let envs: Result<Vec<_>, _> = (0..slots).map(|_| make(task)).collect();
+            Ok(Envs::native(envs?))
+        }
+        _ => Envs::ogbench(task, slots, &Python::find(python)?, Limits::default()),
+    }
 }
 
 impl Envs {
-    /// Native environments, one for each slot.
+    /// Environments that are stepped where they are asked.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
     pub fn native(envs: Vec<Box<dyn Env>>) -> Self {
-        Self { answers: envs.iter().map(|_| None).collect(), envs, versions: BTreeMap::new() }
+        assert!(!envs.is_empty(), "there is at least one environment");
+        Self(Kind::Native { envs, answers: Vec::new(), versions: BTreeMap::new() })
+    }
+
+    /// Workers that run the package `ogbench`. Returns when all are ready.
+    ///
+    /// # Panics
+    ///
+    /// If there are to be none.
+    pub fn ogbench(
+        task: &TaskName,
+        workers: usize,
+        python: &Python,
+        limits: Limits,
+    ) -> Result<Self, EnvError> {
+        assert!(workers > 0, "there is at least one worker");
+        Ok(Self(Kind::Ogbench(Pool::new(task, workers, python, limits)?)))
     }
 
     /// Number of slots.
+    #[allow(clippy::len_without_is_empty, reason = "there is always at least one")]
     pub fn len(&self) -> usize {
-        self.envs.len()
+        match &self.0 {
+            Kind::Native { envs, .. } => envs.len(),
+            Kind::Ogbench(pool) => pool.len(),
+        }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.envs.is_empty()
+    /// Numbers in one observation.
+    pub fn observation_dim(&self) -> usize {
+        match &self.0 {
+            Kind::Native { envs, .. } => envs[0].observation_dim(),
+            Kind::Ogbench(pool) => pool.environment().observation_dim,
+        }
     }
 
-    /// Numbers in one action.
+    /// Numbers in one action. Each counts from -1 to 1 and is clipped to that.
     pub fn action_dim(&self) -> usize {
-        self.envs.first().map_or(0, |env| env.action_dim())
+        match &self.0 {
+            Kind::Native { envs, .. } => envs[0].action_dim(),
+            Kind::Ogbench(pool) => pool.environment().action_dim,
+        }
     }
 
-    /// Versions of the packages that the environments are made of.
+    /// Steps after which an episode is truncated.
+    pub fn horizon(&self) -> usize {
+        match &self.0 {
+            Kind::Native { envs, .. } => envs[0].horizon(),
+            Kind::Ogbench(pool) => pool.environment().horizon,
+        }
+    }
+
+    /// Versions of what the environments run in (`ogbench`, `mujoco`, `gymnasium`, `numpy`,
+    /// `python`); nothing for native ones.
     pub fn versions(&self) -> &BTreeMap<String, String> {
-        &self.versions
+        match &self.0 {
+            Kind::Native { versions, .. } => versions,
+            Kind::Ogbench(pool) => pool.versions(),
+        }
     }
 
-    /// Starts an episode in a slot, with pictures if `frames` is set.
-    pub fn reset(&mut self, slot: usize, seed: u64, _frames: bool) -> Result<(), EnvError> {
-        let observation = self.envs[slot].reset(seed)?;
-        self.answers[slot] = Some(Answer::Started { observation, frame: None });
+    /// The worker processes by slot; nothing for native environments.
+    pub fn processes(&self) -> Vec<u32> {
+        match &self.0 {
+            Kind::Native { .. } => Vec::new(),
+            Kind::Ogbench(pool) => pool.processes(),
+        }
+    }
+
+    /// Says that an evaluation begins: the number of workers that may be lost counts from here.
+    pub fn begin_evaluation(&mut self) {
+        if let Kind::Ogbench(pool) = &mut self.0 {
+            pool.begin_evaluation();
+        }
+    }
+
+    /// Asks a slot to start an episode, whatever it is at. Equal seeds start equal episodes,
+    /// in any slot. With `frames`, answers come with pictures now and then, if the
+    /// environment can draw.
+    pub fn reset(&mut self, slot: usize, seed: u64, frames: bool) -> Result<(), EnvError> {
+        match &mut self.0 {
+            Kind::Native { envs, answers, .. } => {
+                let observation = envs[slot].reset(seed)?;
+                // An answer that nobody fetched is to a request that is void now.
+                answers.retain(|&(other, _)| other != slot);
+                answers.push((slot, Answer::Started { observation, frame: None }));
+            }
+            Kind::Ogbench(pool) => pool.reset(slot, seed, frames),
+        }
         Ok(())
     }
 
-    /// Takes one action in a slot.
+    /// Asks a slot to take an action, after its last request was answered.
     pub fn step(&mut self, slot: usize, action: &[f32]) -> Result<(), EnvError> {
-        self.answers[slot] = Some(Answer::Stepped(self.envs[slot].step(action)?));
-        Ok(())
+        match &mut self.0 {
+            Kind::Native { envs, answers, .. } => {
+                let step = envs[slot].step(action)?;
+                answers.push((slot, Answer::Stepped(step)));
+                Ok(())
+            }
+            Kind::Ogbench(pool) => pool.step(slot, action),
+        }
     }
 
-    /// Waits until at least one slot has answered, and returns all answers there are, in the order of slots.
+    /// Waits until a slot has answered, and returns the answers of all that have, by slot.
+    ///
+    /// Returns without any if nothing was asked for, and after half a second, so that the
+    /// caller can look whether it is to stop.
     pub fn wait(&mut self) -> Result<Vec<(usize, Answer)>, EnvError> {
-        let answers = self.answers.iter_mut().enumerate();
-        Ok(answers.filter_map(|(slot, answer)| Some((slot, answer.take()?))).collect())
+        match &mut self.0 {
+            Kind::Native { answers, .. } => {
+                answers.sort_by_key(|&(slot, _)| slot);
+                Ok(std::mem::take(answers))
+            }
+            Kind::Ogbench(pool) => pool.wait(),
+        }
     }
 }

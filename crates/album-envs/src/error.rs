@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use album_data::DataError;
 
+use crate::ogbench::WorkerError;
 use crate::python::PythonError;
 
 /// Why an environment or an oracle could not do what was asked.
@@ -46,6 +47,10 @@ pub enum EnvError {
     /// There is no Python to run OGBench with.
     #[error(transparent)]
     Python(#[from] PythonError),
+
+    /// A worker process cannot be used.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
 
     /// There is a file already, and it holds something else. It is left alone.
     #[error("{}: found {found}, expected {expected}; move the file away or name another", .path.display())]

@@ -2,7 +2,9 @@
 //!
 //! [`Env`] is what evaluation needs of an environment, and [`make`] finds the one
 //! that a task names. [`PointMaze`] is native: nothing but this crate is needed to
-//! record its data ([`navigate`]), to train on it and to evaluate the result.
+//! record its data ([`navigate`]), to train on it and to evaluate the result. [`Envs`]
+//! are environments side by side, native ones or those of the Python package [`ogbench`]
+//! in worker processes.
 //!
 //! ```
 //! use album_data::ogbench::TaskName;
@@ -33,13 +35,14 @@ mod envs;
 mod error;
 mod maze;
 pub mod navigate;
+pub mod ogbench;
 mod oracle;
 mod point;
 mod pointmaze;
 pub mod python;
 
 pub use env::{Env, Frame, Step, make};
-pub use envs::{Answer, Envs};
+pub use envs::{Answer, Envs, make_envs};
 pub use error::EnvError;
 pub use maze::{Maze, SampleGrid};
 pub use oracle::Oracle;

@@ -93,14 +93,8 @@ impl Env for PointMaze {
         let truncated = steps >= self.horizon;
         self.episode = (!success && !truncated).then_some(Episode { position, steps });
         let reward = if success { 0.0 } else { -1.0 };
-        Ok(Step {
-            observation: observation(position),
-            reward,
-            terminated: success,
-            truncated,
-            success,
-            frame: None,
-        })
+        let observation = observation(position);
+        Ok(Step { observation, reward, terminated: success, truncated, success, frame: None })
     }
 }
 

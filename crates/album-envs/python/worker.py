@@ -1,0 +1,187 @@
+"""One environment of OGBench behind a pipe: python -c SCRIPT ENVIRONMENT_ID
+
+The protocol is described in crates/album-envs/src/ogbench/mod.rs.
+"""
+
+import os
+import signal
+import sys
+
+# Ctrl-C in a terminal reaches every process; what to do about it is for album to decide.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+# A file called random.py where the user happens to be must not take the place of a package.
+sys.path = [folder for folder in sys.path if folder]
+# Standard output is for messages alone; what libraries print goes to standard error.
+IN, OUT = 0, os.dup(1)
+os.dup2(2, 1)
+
+import ctypes
+import random
+import struct
+import traceback
+import warnings
+
+MAGIC, PROTOCOL = b"ALBUMENV", 1
+HELLO, STARTED, STEPPED, ERROR = 1, 2, 3, 4
+RESET, STEP, BYE = 1, 2, 3
+EPISODE_LOST, NO_MODULE, HOPELESS = 0, 1, 2
+TERMINATED, TRUNCATED, SUCCESS = 1, 2, 4
+LONGEST_REQUEST = 1 << 16
+
+received = bytearray()
+
+
+def send(kind, body):
+    rest = memoryview(struct.pack("<BI", kind, len(body)) + body)
+    while rest:
+        try:
+            rest = rest[os.write(OUT, rest) :]
+        except BrokenPipeError:
+            os._exit(0)
+
+
+def receive():
+    while True:
+        if len(received) >= 5:
+            kind, length = struct.unpack_from("<BI", received)
+            if length > LONGEST_REQUEST:
+                stop(HOPELESS, f"request of {length} bytes, expected at most {LONGEST_REQUEST}")
+            if len(received) >= 5 + length:
+                body = bytes(received[5 : 5 + length])
+                del received[: 5 + length]
+                return kind, body
+        data = os.read(IN, 1 << 16)
+        if not data:  # album has ended
+            os._exit(0)
+        received.extend(data)
+
+
+def stop(cause, text):
+    send(ERROR, bytes([cause]) + text.encode())
+    os._exit(1)
+
+
+def choose_gl():
+    """Names the first way of rendering without a screen that the system has a library for."""
+    if "MUJOCO_GL" in os.environ or not sys.platform.startswith("linux"):
+        return
+    for name, libraries in ("egl", ["libEGL.so.1"]), ("osmesa", ["libOSMesa.so.8", "libOSMesa.so.6"]):
+        for library in libraries:
+            try:
+                ctypes.CDLL(library)
+            except OSError:
+                continue
+            os.environ["MUJOCO_GL"] = name
+            return
+    os.environ["MUJOCO_GL"] = "disable"
+
+
+choose_gl()
+warnings.simplefilter("ignore")
+try:
+    import gymnasium
+    import mujoco
+    import numpy as np
+    import ogbench
+    from gymnasium.utils import seeding
+    from importlib.metadata import version
+except ModuleNotFoundError as error:
+    stop(NO_MODULE, str(error.name))
+except Exception as error:
+    traceback.print_exc()
+    stop(HOPELESS, f"a package cannot be loaded: {error!r}")
+
+gymnasium.logger.min_level = 50
+
+# Some environments draw from spaces that nobody seeded, which then ask the system for a seed.
+# Here they get one that the episode's seed determines.
+unseeded = np.random.default_rng(0)
+np_random_of_gymnasium = seeding.np_random
+seeding.np_random = lambda seed=None: np_random_of_gymnasium(
+    int(unseeded.integers(1 << 63)) if seed is None else seed
+)
+
+
+def reset(env, seed):
+    """Starts an episode that depends on its seed and on nothing that was before."""
+    global unseeded
+    unseeded = np.random.default_rng(seed)
+    random.seed(seed)
+    np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
+    env.unwrapped.action_space.seed(seed)
+    observation, _ = env.reset(seed=seed)
+    return observation
+
+
+def picture(env):
+    if os.environ.get("MUJOCO_GL") == "disable":
+        stop(
+            HOPELESS,
+            "no GL to draw frames with: found neither libEGL.so.1 nor libOSMesa.so.8; "
+            "install one of them (Debian, Ubuntu: apt install libegl1 or libosmesa6)",
+        )
+    try:
+        rgb = np.ascontiguousarray(env.unwrapped.render(), dtype=np.uint8)
+    except Exception as error:
+        traceback.print_exc()
+        stop(
+            HOPELESS,
+            f"drawing a frame with MUJOCO_GL={os.environ.get('MUJOCO_GL')} failed ({error!r}); "
+            "set MUJOCO_GL to egl or osmesa after installing it "
+            "(Debian, Ubuntu: apt install libegl1 libgl1-mesa-dri, or libosmesa6)",
+        )
+    height, width, _ = rgb.shape
+    return struct.pack("<II", width, height) + rgb.tobytes()
+
+
+def numbers(observation):
+    return np.asarray(observation, dtype="<f4").tobytes()
+
+
+def main():
+    found = version("ogbench")
+    if tuple(int(part) for part in found.split(".")[:2]) < (1, 2):
+        stop(
+            HOPELESS,
+            f"found ogbench {found}, expected 1.2.0 or newer: rewards and success were timed otherwise before; "
+            "run `album setup ogbench`, or point ALBUM_PYTHON at another interpreter",
+        )
+    env = gymnasium.make(sys.argv[1], disable_env_checker=True)
+    observation_dim = env.observation_space.shape[0]
+    action_dim = env.action_space.shape[0]
+    versions = {name: version(name) for name in ("ogbench", "mujoco", "gymnasium", "numpy")}
+    versions["python"] = sys.version.split()[0]
+    send(
+        HELLO,
+        MAGIC
+        + struct.pack("<IIII", PROTOCOL, observation_dim, action_dim, env.spec.max_episode_steps)
+        + "".join(f"{name} {number}\n" for name, number in versions.items()).encode(),
+    )
+    frame_every = steps = 0
+    while True:
+        kind, body = receive()
+        if kind == STEP:
+            action = np.clip(np.frombuffer(body, "<f4"), -1, 1)
+            observation, reward, terminated, truncated, info = env.step(action)
+            steps += 1
+            flags = TERMINATED * bool(terminated) + TRUNCATED * bool(truncated) + SUCCESS * bool(info["success"])
+            body = struct.pack("<dB", reward, flags) + numbers(observation)
+            if frame_every and (steps % frame_every == 0 or terminated or truncated):
+                body += picture(env)
+            send(STEPPED, body)
+        elif kind == RESET:
+            seed, frame_every = struct.unpack("<QI", body)
+            steps = 0
+            body = numbers(reset(env, seed))
+            send(STARTED, body + picture(env) if frame_every else body)
+        elif kind == BYE:
+            os._exit(0)
+        else:
+            stop(HOPELESS, f"found a request of kind {kind}, expected 1, 2 or 3")
+
+
+try:
+    main()
+except Exception as error:
+    traceback.print_exc()
+    stop(EPISODE_LOST, repr(error))

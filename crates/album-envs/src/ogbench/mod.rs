@@ -1,0 +1,41 @@
+//! The environments of the package `ogbench`, each in a worker process.
+//!
+//! A worker is `python -c SCRIPT ENVIRONMENT_ID` with the script `python/worker.py`,
+//! which is part of this crate. It talks through its standard input and output; what it
+//! prints to standard error is kept for error messages. It ends when its input does.
+//!
+//! # Protocol 1
+//!
+//! Each message is a kind (`u8`), the length of its body (`u32`) and the body. All
+//! numbers are little-endian. The worker speaks first.
+//!
+//! | from | kind | body |
+//! |---|---|---|
+//! | worker | 1 hello | `ALBUMENV`, protocol `u32`, then `u32` each: numbers in an observation, numbers in an action, horizon; then a line `NAME VERSION` for each package |
+//! | worker | 2 started | observation `f32`s, picture |
+//! | worker | 3 stepped | reward `f64`, flags `u8` (1 terminated, 2 truncated, 4 success), observation `f32`s, picture |
+//! | worker | 4 error | cause `u8`, text; the worker ends. 0: this episode is lost; 1: the text names a module that is missing; 2: another worker would fail just so |
+//! | album | 1 reset | seed `u64`, `u32` that is 0 for no pictures, else each how manyeth step has one |
+//! | album | 2 step | action `f32`s |
+//! | album | 3 bye | nothing |
+//!
+//! A picture is its width and height (`u32` each) and three bytes for each pixel, row by
+//! row from the top; where none is asked for, there is nothing.
+//!
+//! A worker has one request at a time. `reset` is answered by `started`, `step` by `stepped`.
+//!
+//! # Episodes
+//!
+//! An episode depends on its seed and its actions alone, bit for bit: not on the worker,
+//! nor on what that did before. Python's, NumPy's global and gymnasium's generators are
+//! seeded at each reset, and so are the spaces that the package draws from in its resets.
+
+mod error;
+mod pool;
+mod protocol;
+mod worker;
+
+pub use error::WorkerError;
+pub(crate) use pool::Pool;
+pub use pool::{LOSSES_PER_EPISODE, LOSSES_PER_EVALUATION, Limits};
+pub use protocol::{FRAME_EVERY, PROTOCOL};

@@ -1,0 +1,318 @@
+//! The messages between album and its workers; [`ogbench`](super) describes them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use crate::env::{Frame, Step};
+
+/// The version of the protocol.
+pub const PROTOCOL: u32 = 1;
+
+/// Of an episode with pictures, its start, its end and each so manyeth step have one.
+pub const FRAME_EVERY: u32 = 3;
+
+const MAGIC: &[u8; 8] = b"ALBUMENV";
+
+/// Pictures are 200 pixels a side; four times that is far more than any message needs.
+const LONGEST_BODY: u32 = 1 << 21;
+
+/// Kind and length.
+const HEADER: usize = 5;
+
+/// What a worker is and runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub observation_dim: usize,
+    pub action_dim: usize,
+    pub horizon: usize,
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Why a worker gave up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    EpisodeLost,
+    NoModule,
+    Hopeless,
+}
+
+/// What a worker says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Message {
+    Hello(Hello),
+    Started { observation: Vec<f32>, frame: Option<Frame> },
+    Stepped(Step),
+    Error(Cause, String),
+}
+
+/// Why there is no next message.
+#[derive(Debug, PartialEq)]
+pub(super) enum Broken {
+    /// The worker closed its output.
+    Ended,
+    /// Another protocol than [`PROTOCOL`].
+    OtherProtocol(u32),
+    /// Bytes that are no message. The text says what was found and expected.
+    Garbage(String),
+}
+
+/// Writes a reset into `buffer`, which is cleared before.
+pub(super) fn reset(buffer: &mut Vec<u8>, seed: u64, frames: bool) {
+    begin(buffer, 1, 12);
+    buffer.extend(seed.to_le_bytes());
+    buffer.extend(if frames { FRAME_EVERY } else { 0 }.to_le_bytes());
+}
+
+/// Writes a step into `buffer`, which is cleared before.
+pub(super) fn step(buffer: &mut Vec<u8>, action: &[f32]) {
+    begin(buffer, 2, 4 * action.len());
+    buffer.extend(action.iter().flat_map(|x| x.to_le_bytes()));
+}
+
+fn begin(buffer: &mut Vec<u8>, kind: u8, length: usize) {
+    buffer.clear();
+    buffer.push(kind);
+    buffer.extend((length as u32).to_le_bytes());
+}
+
+/// Reads what a worker says. One observation has `observation_dim` numbers.
+pub(super) struct Reader<R> {
+    from: R,
+    observation_dim: usize,
+    body: Vec<u8>,
+}
+
+impl<R: Read> Reader<R> {
+    pub fn new(from: R, observation_dim: usize) -> Self {
+        Self { from, observation_dim, body: Vec::new() }
+    }
+
+    /// The next message.
+    pub fn next(&mut self) -> Result<Message, Broken> {
+        let mut header = [0; HEADER];
+        let read = fill(&mut self.from, &mut header)?;
+        let [kind, length @ ..] = header;
+        let length = u32::from_le_bytes(length);
+        if read < HEADER || !(1..=4).contains(&kind) || length > LONGEST_BODY {
+            if read == 0 {
+                return Err(Broken::Ended);
+            }
+            // Most likely text that somebody printed; some more of it helps.
+            let mut more = [0; 60];
+            let rest = fill(&mut self.from, &mut more).unwrap_or(0);
+            let text = [&header[..read], &more[..rest]].concat();
+            return Err(garbage(format_args!("`{}`", text.escape_ascii())));
+        }
+        self.body.resize(length as usize, 0);
+        let read = fill(&mut self.from, &mut self.body)?;
+        if read < self.body.len() {
+            return Err(garbage(format_args!("{read} bytes of a message of {length}")));
+        }
+        parse(kind, &self.body, self.observation_dim)
+    }
+}
+
+/// Reads until the buffer is full or the input ends; returns how much there was.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Broken> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    Ok(filled)
+}
+
+fn parse(kind: u8, body: &[u8], observation_dim: usize) -> Result<Message, Broken> {
+    let mut body = Body(body);
+    match kind {
+        1 => hello(&mut body).map(Message::Hello),
+        2 => {
+            let observation = body.numbers(observation_dim)?;
+            Ok(Message::Started { observation, frame: body.frame()? })
+        }
+        3 => {
+            let reward = f64::from_le_bytes(body.take()?);
+            let [flags] = body.take()?;
+            if flags > 7 {
+                return Err(garbage(format_args!("flags {flags}, expected at most 7")));
+            }
+            Ok(Message::Stepped(Step {
+                reward,
+                terminated: flags & 1 != 0,
+                truncated: flags & 2 != 0,
+                success: flags & 4 != 0,
+                observation: body.numbers(observation_dim)?,
+                frame: body.frame()?,
+            }))
+        }
+        _ => {
+            let cause = match body.take()? {
+                [0] => Cause::EpisodeLost,
+                [1] => Cause::NoModule,
+                _ => Cause::Hopeless,
+            };
+            Ok(Message::Error(cause, String::from_utf8_lossy(body.0).into_owned()))
+        }
+    }
+}
+
+fn hello(body: &mut Body<'_>) -> Result<Hello, Broken> {
+    let magic: [u8; 8] = body.take()?;
+    if &magic != MAGIC {
+        return Err(garbage(format_args!("`{}`", magic.escape_ascii())));
+    }
+    let protocol = body.u32()?;
+    if protocol != PROTOCOL {
+        return Err(Broken::OtherProtocol(protocol));
+    }
+    let mut number = || body.u32().map(|n| n as usize);
+    let (observation_dim, action_dim, horizon) = (number()?, number()?, number()?);
+    let lines = String::from_utf8_lossy(body.0);
+    let versions = lines.lines().filter_map(|line| line.split_once(' '));
+    let versions = versions.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
+    Ok(Hello { observation_dim, action_dim, horizon, versions })
+}
+
+fn garbage(found: std::fmt::Arguments<'_>) -> Broken {
+    Broken::Garbage(format!("found {found}, expected a message of album's protocol {PROTOCOL}"))
+}
+
+/// What is left of a message's body.
+struct Body<'a>(&'a [u8]);
+
+impl Body<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
+        let short = || garbage(format_args!("a message that ends {} bytes early", N - self.0.len()));
+        let (first, rest) = self.0.split_first_chunk().ok_or_else(short)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn u32(&mut self) -> Result<u32, Broken> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn numbers(&mut self, count: usize) -> Result<Vec<f32>, Broken> {
+        let Some((bytes, rest)) = self.0.split_at_checked(4 * count) else {
+            let found = self.0.len() / 4;
+            return Err(garbage(format_args!("an observation of {found} numbers instead of {count}")));
+        };
+        self.0 = rest;
+        let (numbers, _) = bytes.as_chunks();
+        Ok(numbers.iter().map(|&number| f32::from_le_bytes(number)).collect())
+    }
+
+    fn frame(&mut self) -> Result<Option<Frame>, Broken> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let (width, height) = (self.u32()?, self.u32()?);
+        if self.0.len() as u64 != 3 * u64::from(width) * u64::from(height) {
+            let found = self.0.len();
+            return Err(garbage(format_args!("a picture of {width} x {height} pixels with {found} bytes")));
+        }
+        Ok(Some(Frame { width, height, rgb: std::mem::take(&mut self.0).to_vec() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        [&[kind][..], &(body.len() as u32).to_le_bytes(), body].concat()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Message, Broken> {
+        Reader::new(bytes, 2).next()
+    }
+
+    fn found(bytes: &[u8]) -> String {
+        match read(bytes).unwrap_err() {
+            Broken::Garbage(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn greeting(protocol: u32) -> Vec<u8> {
+        let numbers: Vec<u8> = [protocol, 2, 3, 200].iter().flat_map(|n| n.to_le_bytes()).collect();
+        message(1, &[b"ALBUMENV", &numbers[..], b"ogbench 1.2.2\nmujoco 4.0.0\n"].concat())
+    }
+
+    #[test]
+    fn hello_is_understood() {
+        let versions = [("mujoco", "4.0.0"), ("ogbench", "1.2.2")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(
+            read(&greeting(1)).unwrap(),
+            Message::Hello(Hello {
+                observation_dim: 2,
+                action_dim: 3,
+                horizon: 200,
+                versions: versions.into()
+            })
+        );
+        assert_eq!(read(&greeting(2)), Err(Broken::OtherProtocol(2)));
+    }
+
+    #[test]
+    fn answers_are_understood() {
+        let observation: Vec<u8> = [0.5_f32, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+        let started = Message::Started { observation: vec![0.5, -2.0], frame: None };
+        assert_eq!(read(&message(2, &observation)).unwrap(), started);
+        let picture = [&1_u32.to_le_bytes()[..], &2_u32.to_le_bytes(), &[1, 2, 3, 4, 5, 6]].concat();
+        let body = [&(-1.0_f64).to_le_bytes()[..], &[0b101], &observation, &picture].concat();
+        let step = Step {
+            observation: vec![0.5, -2.0],
+            reward: -1.0,
+            terminated: true,
+            truncated: false,
+            success: true,
+            frame: Some(Frame { width: 1, height: 2, rgb: vec![1, 2, 3, 4, 5, 6] }),
+        };
+        assert_eq!(read(&message(3, &body)).unwrap(), Message::Stepped(step));
+        assert_eq!(
+            read(&message(4, b"\x01ogbench")).unwrap(),
+            Message::Error(Cause::NoModule, "ogbench".into())
+        );
+    }
+
+    #[test]
+    fn requests_are_as_documented() {
+        let mut buffer = vec![9; 9];
+        reset(&mut buffer, 0x0102, true);
+        assert_eq!(buffer, [1, 12, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
+        step(&mut buffer, &[1.0]);
+        assert_eq!(buffer, [2, 4, 0, 0, 0, 0, 0, 128, 63]);
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        assert_eq!(read(b""), Err(Broken::Ended));
+        assert!(found(b"Warning: hi\n").starts_with("found `Warning: hi\\n`, expected a message of album's"));
+        assert!(found(&[3, 255, 255, 255, 255]).contains("\\xff"));
+        assert!(found(&message(2, &[0; 4])).contains("an observation of 1 numbers instead of 2"));
+        assert!(found(&message(2, &[0; 9])).contains("ends 3 bytes early"));
+        assert!(found(&message(3, &[0; 8])).contains("ends 1 bytes early"));
+        assert!(found(&message(2, &[9; 18])).contains("pixels with 2 bytes"));
+        assert!(found(&greeting(1)[..9]).contains("found 4 bytes of a message of"));
+        assert!(found(&message(1, b"ALBUMENW\0")).contains("`ALBUMENW`"));
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic() {
+        let whole = greeting(1);
+        for end in 0..whole.len() {
+            for flip in 0..whole.len() {
+                let mut bytes = whole[..end].to_vec();
+                if let Some(byte) = bytes.get_mut(flip) {
+                    *byte ^= 0x81;
+                }
+                let _ = read(&bytes);
+            }
+        }
+    }
+}
