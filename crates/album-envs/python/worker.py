@@ -79,10 +79,9 @@ def choose_gl():
 choose_gl()
 warnings.simplefilter("ignore")
 try:
+    import ogbench  # the first, so that it is the one that is said to be missing
     import gymnasium
-    import mujoco
     import numpy as np
-    import ogbench
     from gymnasium.utils import seeding
     from importlib.metadata import version
 except ModuleNotFoundError as error:

@@ -243,7 +243,7 @@ impl Pool {
                 return Err(WorkerError::OtherProtocol { interpreter, found, expected: PROTOCOL }.into());
             }
             Err(Broken::Garbage(text)) => {
-                return self.lose(number, format!("of its worker album {text}"), answers);
+                return self.lose(number, format!("its worker sent nonsense: {text}"), answers);
             }
             Err(Broken::Ended) => return self.lose(number, "its worker ended".into(), answers),
         };

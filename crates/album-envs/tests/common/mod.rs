@@ -1,0 +1,127 @@
+//! Running episodes in workers.
+#![allow(dead_code)] // each test file uses a part of it
+#![allow(clippy::unwrap_used)] // a helper of tests
+
+use album_data::rng;
+use album_envs::ogbench::Limits;
+use album_envs::{Answer, Envs, Python, Step};
+use std::time::Duration;
+
+/// A task of each family.
+pub const FAMILIES: [&str; 7] = [
+    "pointmaze-medium-navigate-singletask-v0",
+    "antmaze-medium-navigate-singletask-task2-v0",
+    "humanoidmaze-medium-navigate-singletask-v0",
+    "antsoccer-arena-navigate-singletask-v0",
+    "cube-double-play-singletask-v0",
+    "scene-play-singletask-task3-v0",
+    "puzzle-3x3-play-singletask-v0",
+];
+
+/// The interpreter with ogbench; without it, the test says so and ends.
+pub fn python() -> Option<Python> {
+    match std::env::var_os("ALBUM_PYTHON") {
+        Some(path) => Some(Python::at(path)),
+        None => {
+            eprintln!("skipped: ALBUM_PYTHON is not set; `cargo xtask test` sets it");
+            None
+        }
+    }
+}
+
+/// Workers with ogbench.
+pub fn workers(python: &Python, task: &str, workers: usize) -> Envs {
+    Envs::ogbench(&task.parse().unwrap(), workers, python, Limits::default()).unwrap()
+}
+
+/// Limits that a test can wait for.
+pub fn short() -> Limits {
+    Limits { start: Duration::from_secs(5), answer: Duration::from_millis(400) }
+}
+
+/// The next answers; a test that waits for a minute has failed.
+pub fn answers(envs: &mut Envs) -> Vec<(usize, Answer)> {
+    for _ in 0..120 {
+        let answers = envs.wait().unwrap();
+        if !answers.is_empty() {
+            return answers;
+        }
+    }
+    panic!("no answer");
+}
+
+/// An episode: where it started and its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub seed: u64,
+    pub start: Vec<f32>,
+    pub steps: Vec<Step>,
+}
+
+/// Runs an episode for each seed in whichever slot is free, with actions that depend on the
+/// episode's seed and step alone, for at most `length` steps. Lost episodes are repeated.
+pub fn run(envs: &mut Envs, seeds: &[u64], length: usize) -> (Vec<Run>, Vec<String>) {
+    let dim = envs.action_dim();
+    let mut waiting: Vec<usize> = (0..seeds.len()).rev().collect();
+    let mut runs: Vec<Run> =
+        seeds.iter().map(|&seed| Run { seed, start: Vec::new(), steps: Vec::new() }).collect();
+    let mut slots: Vec<Option<usize>> = vec![None; envs.len()];
+    let mut lost = Vec::new();
+    loop {
+        for slot in 0..slots.len() {
+            if slots[slot].is_none() {
+                slots[slot] = waiting.pop();
+                if let Some(number) = slots[slot] {
+                    envs.reset(slot, seeds[number], false).unwrap();
+                }
+            }
+        }
+        if slots.iter().all(Option::is_none) {
+            return (runs, lost);
+        }
+        for (slot, answer) in answers(envs) {
+            let number = slots[slot].unwrap();
+            let run = &mut runs[number];
+            match answer {
+                Answer::Started { observation, .. } => {
+                    run.start = observation;
+                    run.steps.clear();
+                }
+                Answer::Stepped(step) => run.steps.push(step),
+                Answer::Lost { reason } => {
+                    lost.push(reason);
+                    waiting.push(number);
+                    slots[slot] = None;
+                    continue;
+                }
+            }
+            let over = run.steps.last().is_some_and(|step| step.terminated || step.truncated);
+            if over || run.steps.len() == length {
+                slots[slot] = None;
+            } else {
+                envs.step(slot, &action(run.seed, run.steps.len(), dim)).unwrap();
+            }
+        }
+    }
+}
+
+/// An action of the policy that [`run`] follows; some components are beyond ±1.
+pub fn action(seed: u64, step: usize, dim: usize) -> Vec<f32> {
+    let mut stream = rng::stream(seed, "test actions");
+    rand_chacha::ChaCha8Rng::set_stream(&mut stream, step as u64);
+    (0..dim).map(|_| (2.4 * rng::unit(&mut stream) - 1.2) as f32).collect()
+}
+
+/// Whether a process exists and is not a zombie.
+pub fn lives(process: u32) -> bool {
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        Ok(stat) => !stat.contains(") Z "),
+        Err(_) => false,
+    }
+}
+
+/// Sends a signal.
+pub fn signal(name: &str, process: u32) {
+    let status = std::process::Command::new("kill").args([name, &process.to_string()]).status().unwrap();
+    assert!(status.success());
+}
