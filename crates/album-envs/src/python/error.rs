@@ -109,7 +109,7 @@ pub enum PythonError {
     },
 
     /// The disk is full.
-    #[error("{}: no space left; about 2 GB are needed, --path names another place", .folder.display())]
+    #[error("{}: no space left; about 1 GB is needed, --path names another place", .folder.display())]
     NoSpace {
         /// Where the environment was to be.
         folder: PathBuf,

@@ -33,11 +33,19 @@ impl Python {
     /// names, else that of the environment which `album setup ogbench` makes.
     pub fn find(explicit: Option<&Path>) -> Result<Self, EnvError> {
         let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
+        Self::choose(explicit, named, default_folder)
+    }
+
+    fn choose(
+        explicit: Option<&Path>,
+        named: Option<PathBuf>,
+        default: impl FnOnce() -> Result<PathBuf, EnvError>,
+    ) -> Result<Self, EnvError> {
         match (explicit, named) {
             (Some(path), _) => Self::named(path, "--python"),
             (None, Some(path)) => Self::named(&path, VARIABLE),
             (None, None) => {
-                let folder = default_folder()?;
+                let folder = default()?;
                 match setup::stamp(&folder) {
                     None => Err(PythonError::NotSetUp { folder }.into()),
                     Some(pins) if pins != REQUIREMENTS => Err(PythonError::OtherPins { folder }.into()),
@@ -84,4 +92,49 @@ impl Python {
 /// Where `album setup ogbench` makes its environment unless told otherwise.
 pub fn default_folder() -> Result<PathBuf, EnvError> {
     Ok(album_data::cache::folder().map_err(PythonError::NoHome)?.join("python"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_wish_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let default = || Ok(folder.path().to_owned());
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        let choose = |explicit: Option<&Path>, named: Option<&PathBuf>| {
+            Python::choose(explicit, named.cloned(), default).map_err(|e| e.to_string())
+        };
+        let message = choose(Some(&first), Some(&second)).unwrap_err();
+        assert!(
+            message
+                .ends_with("first: found no such file, expected the Python interpreter that --python names")
+        );
+        let message = choose(None, Some(&second)).unwrap_err();
+        assert!(message.ends_with(
+            "second: found no such file, expected the Python interpreter that ALBUM_PYTHON names"
+        ));
+        std::fs::write(&first, "").unwrap();
+        std::fs::write(&second, "").unwrap();
+        assert_eq!(choose(Some(&first), Some(&second)), Ok(Python::at(&first)));
+        assert_eq!(choose(None, Some(&second)), Ok(Python::at(&second)));
+        assert_eq!(choose(Some(Path::new("python3")), None), Ok(Python::at("python3")));
+    }
+
+    #[test]
+    fn the_default_environment_has_to_be_whole_and_of_these_pins() {
+        let folder = tempfile::tempdir().unwrap();
+        let choose =
+            || Python::choose(None, None, || Ok(folder.path().to_owned())).map_err(|e| e.to_string());
+        let message = choose().unwrap_err();
+        assert!(message.contains("run `album setup ogbench`, or set ALBUM_PYTHON"), "{message}");
+        let stamp = folder.path().join("album-pins.txt");
+        std::fs::write(&stamp, "unfinished\n").unwrap();
+        assert_eq!(choose().unwrap_err(), message);
+        std::fs::write(&stamp, "ogbench==1.0\n").unwrap();
+        assert!(choose().unwrap_err().contains("other packages than this version of album expects"));
+        std::fs::write(&stamp, REQUIREMENTS).unwrap();
+        assert_eq!(choose(), Ok(Python::in_folder(folder.path())));
+    }
 }

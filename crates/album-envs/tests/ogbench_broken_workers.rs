@@ -1,0 +1,232 @@
+//! Workers that are not what they should be, played by shell scripts.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use album_envs::ogbench::{LOSSES_PER_EPISODE, LOSSES_PER_EVALUATION, Limits};
+use album_envs::{Answer, EnvError, Envs, Python};
+use common::{answers, lives, short};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const TASK: &str = "pointmaze-medium-navigate-singletask-v0";
+
+/// A hello of pointmaze: 2 numbers each, horizon 1000.
+const HELLO: &str = r"printf '\001\052\000\000\000ALBUMENV\001\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000ogbench 1.2.2\nmu 4'";
+
+/// Takes a reset of 17 bytes, answers with the position (0, 0).
+const START: &str = r"head -c 17 >/dev/null; printf '\002\010\000\000\000\000\000\000\000\000\000\000\000'";
+
+/// Takes a step of 13 bytes, answers with reward 0, no flags, and the position (0, 0).
+const STEP: &str = r"head -c 13 >/dev/null; printf '\003\021\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'";
+
+/// An interpreter that does this instead.
+fn fake(folder: &Path, script: &str) -> Python {
+    let path = folder.join("python");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Python::at(path)
+}
+
+/// Workers of such an interpreter, and the folder with it, which replacements need too.
+fn start(script: &str, workers: usize, limits: Limits) -> Result<(Envs, tempfile::TempDir), EnvError> {
+    let folder = tempfile::tempdir().unwrap();
+    let python = fake(folder.path(), script);
+    // A file that was just written can be busy for a moment, while another test forks.
+    for _ in 0..50 {
+        match Envs::ogbench(&TASK.parse().unwrap(), workers, &python, limits) {
+            Err(e) if e.to_string().contains("busy") => std::thread::sleep(Duration::from_millis(20)),
+            result => return result.map(|envs| (envs, folder)),
+        }
+    }
+    panic!("the script stays busy");
+}
+
+fn refused(script: &str) -> String {
+    match start(script, 1, short()) {
+        Ok(_) => panic!("accepted: {script}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+fn has(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "no `{part}` in: {message}");
+    }
+}
+
+#[test]
+fn other_protocols_are_refused() {
+    let script = HELLO.replacen(r"ALBUMENV\001", r"ALBUMENV\002", 1);
+    has(&refused(&script), &["python: found protocol 2, expected 1;"]);
+}
+
+#[test]
+fn other_environments_are_refused() {
+    let script = HELLO.replacen(r"\002\000\000\000\350", r"\005\000\000\000\350", 1);
+    has(
+        &refused(&script),
+        &[
+            "pointmaze-medium-singletask-v0: found 5 as numbers in an action, expected 2",
+            "album setup ogbench",
+        ],
+    );
+}
+
+#[test]
+fn garbage_is_shown() {
+    let message = refused("echo 'Welcome to your shell'; echo oh dear >&2; sleep 0.2");
+    has(&message, &["found `Welcome to your shell\\n`, expected a message of album's protocol 1", "oh dear"]);
+    let message = refused(r"printf '\003\377\377\377\377'");
+    has(&message, &[r"found `\x03\xff\xff\xff\xff`"]);
+}
+
+#[test]
+fn an_end_at_once_is_told_with_the_last_lines() {
+    has(
+        &refused("echo first >&2; echo 'ImportError: libfoo' >&2; exit 3"),
+        &["no worker could be started: its worker ended (exit status: 3)", "first\nImportError: libfoo"],
+    );
+    let missing = Python::at("/no/such/python");
+    let error = Envs::ogbench(&TASK.parse().unwrap(), 1, &missing, short()).err().unwrap();
+    has(&error.to_string(), &["/no/such/python: cannot start this Python", "album setup ogbench"]);
+}
+
+#[test]
+fn a_python_without_ogbench_says_what_to_do() {
+    // -S: without the packages of the system, -E: nor those that the environment names.
+    let script = r#"exec python3 -S -E "$@""#;
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let limits = Limits { start: Duration::from_secs(60), ..short() };
+    let message = start(script, 1, limits).err().unwrap().to_string();
+    has(&message, &["found no module ogbench; run `album setup ogbench`, or set ALBUM_PYTHON"]);
+}
+
+#[test]
+fn a_start_that_hangs_is_given_up() {
+    let limits = Limits { start: Duration::from_millis(300), ..short() };
+    let begin = Instant::now();
+    let message =
+        start("echo waiting for a licence >&2; exec sleep 60", 2, limits).err().unwrap().to_string();
+    has(&message, &["its worker was not ready within 0.3 s", "waiting for a licence"]);
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn a_hang_costs_an_episode_and_too_many_the_evaluation() {
+    let script = format!("{HELLO}; {START}; echo stuck >&2; exec sleep 60");
+    let (mut envs, _folder) = start(&script, 1, short()).unwrap();
+    let mut processes = Vec::new();
+    for attempt in 1..=LOSSES_PER_EPISODE + 1 {
+        processes.extend(envs.processes());
+        envs.reset(0, 5, false).unwrap();
+        assert!(matches!(answers(&mut envs)[..], [(0, Answer::Started { .. })]));
+        envs.step(0, &[0.0, 0.0]).unwrap();
+        if attempt <= LOSSES_PER_EPISODE {
+            let lost = answers(&mut envs).remove(0).1;
+            assert_eq!(lost, Answer::Lost { reason: "its worker gave no answer within 0.4 s".into() });
+            assert!(matches!(envs.step(0, &[0.0, 0.0]), Err(EnvError::NoEpisode)));
+            continue;
+        }
+        let message = loop {
+            match envs.wait() {
+                Ok(answers) => assert!(answers.is_empty()),
+                Err(e) => break e.to_string(),
+            }
+        };
+        has(&message, &["lost 4 workers in the episode of seed 5, and gave up", "last lines:\nstuck"]);
+    }
+    drop(envs);
+    assert_eq!(processes.len(), LOSSES_PER_EPISODE + 1);
+    assert!(!processes.into_iter().any(lives));
+}
+
+#[test]
+fn losses_are_counted_for_each_evaluation() {
+    // Gives up at every step.
+    let script = format!("{HELLO}; {START}; head -c 13 >/dev/null; exit 1");
+    let (mut envs, _folder) = start(&script, 1, short()).unwrap();
+    let lose = |envs: &mut Envs, seed: u64| {
+        envs.reset(0, seed, false)?;
+        answers(envs);
+        envs.step(0, &[0.0, 0.0])?;
+        loop {
+            match envs.wait()?.pop() {
+                Some((_, Answer::Lost { reason })) => return Ok(reason),
+                Some(other) => panic!("{other:?}"),
+                None => {}
+            }
+        }
+    };
+    for evaluation in 0..2 {
+        envs.begin_evaluation();
+        for seed in 0..LOSSES_PER_EVALUATION as u64 {
+            assert_eq!(lose(&mut envs, seed).unwrap(), "its worker ended (exit status: 1)", "{evaluation}");
+        }
+    }
+    let error: EnvError = lose(&mut envs, 99).unwrap_err();
+    has(&error.to_string(), &["lost 11 workers in one evaluation"]);
+}
+
+#[test]
+fn a_slot_is_not_held_up_by_another() {
+    // One of the workers answers steps, the other does not: who comes first makes the folder.
+    let folder = tempfile::tempdir().unwrap();
+    let once = folder.path().join("once");
+    let steps = vec![STEP; 6].join("; ");
+    let script = format!(
+        "{HELLO}; {START}; if mkdir {} 2>/dev/null; then exec sleep 60; fi; {steps}; exec sleep 60",
+        once.display()
+    );
+    let limits = Limits { answer: Duration::from_secs(3), ..short() };
+    let (mut envs, _folder) = start(&script, 2, limits).unwrap();
+    for slot in 0..2 {
+        envs.reset(slot, slot as u64, false).unwrap();
+    }
+    let mut started = Vec::new();
+    while started.len() < 2 {
+        started.extend(answers(&mut envs));
+    }
+    let begin = Instant::now();
+    let mut stepped = 0;
+    for slot in 0..2 {
+        envs.step(slot, &[0.0, 0.0]).unwrap();
+    }
+    while stepped < 5 {
+        for (slot, answer) in answers(&mut envs) {
+            assert!(matches!(answer, Answer::Stepped(_)), "{answer:?}");
+            stepped += 1;
+            envs.step(slot, &[0.0, 0.0]).unwrap();
+        }
+    }
+    assert!(begin.elapsed() < Duration::from_millis(2500), "waited for the slow one");
+}
+
+#[test]
+fn a_reset_takes_back_what_was_asked_before() {
+    let script = format!("{HELLO}; {START}; {STEP}; {START}; {STEP}; exec sleep 60");
+    let (mut envs, _folder) = start(&script, 1, short()).unwrap();
+    envs.reset(0, 1, false).unwrap();
+    assert!(matches!(answers(&mut envs)[..], [(0, Answer::Started { .. })]));
+    envs.step(0, &[0.0, 0.0]).unwrap();
+    envs.reset(0, 2, false).unwrap();
+    assert!(matches!(answers(&mut envs)[..], [(0, Answer::Started { .. })]));
+    envs.step(0, &[0.0, 0.0]).unwrap();
+    assert!(matches!(answers(&mut envs)[..], [(0, Answer::Stepped(_))]));
+    assert_eq!(envs.wait().unwrap(), []);
+}
+
+#[test]
+fn bad_actions_never_reach_a_worker() {
+    let (mut envs, _folder) = start(&format!("{HELLO}; {START}; exec sleep 60"), 1, short()).unwrap();
+    assert!(matches!(envs.step(0, &[0.0, 0.0]), Err(EnvError::NoEpisode)));
+    envs.reset(0, 1, false).unwrap();
+    answers(&mut envs);
+    assert!(matches!(envs.step(0, &[0.0]), Err(EnvError::ActionLength { found: 1, expected: 2 })));
+    assert!(matches!(envs.step(0, &[0.0, f32::NAN]), Err(EnvError::ActionValue { component: 1, .. })));
+}
