@@ -26,9 +26,9 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Pixels in a row.
-    pub width: u32,
+    pub width: usize,
     /// Rows.
-    pub height: u32,
+    pub height: usize,
     /// Red, green and blue of each pixel, row by row from the top.
     pub rgb: Vec<u8>,
 }

@@ -76,32 +76,21 @@ pub fn make_envs(task: &TaskName, slots: usize, python: Option<&Path>) -> Result
 
 impl Envs {
     /// Environments that are stepped where they are asked.
-    ///
-    /// # Panics
-    ///
-    /// If there are none.
     pub fn native(envs: Vec<Box<dyn Env>>) -> Self {
-        assert!(!envs.is_empty(), "there is at least one environment");
         Self(Kind::Native { envs, answers: Vec::new(), versions: BTreeMap::new() })
     }
 
     /// Workers that run the package `ogbench`. Returns when all are ready.
-    ///
-    /// # Panics
-    ///
-    /// If there are to be none.
     pub fn ogbench(
         task: &TaskName,
         workers: usize,
         python: &Python,
         limits: Limits,
     ) -> Result<Self, EnvError> {
-        assert!(workers > 0, "there is at least one worker");
         Ok(Self(Kind::Ogbench(Pool::new(task, workers, python, limits)?)))
     }
 
     /// Number of slots.
-    #[allow(clippy::len_without_is_empty, reason = "there is always at least one")]
     pub fn len(&self) -> usize {
         match &self.0 {
             Kind::Native { envs, .. } => envs.len(),
@@ -109,10 +98,15 @@ impl Envs {
         }
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Numbers in one observation.
     pub fn observation_dim(&self) -> usize {
         match &self.0 {
-            Kind::Native { envs, .. } => envs[0].observation_dim(),
+            Kind::Native { envs, .. } => envs.first().map_or(0, |env| env.observation_dim()),
             Kind::Ogbench(pool) => pool.environment().observation_dim,
         }
     }
@@ -120,7 +114,7 @@ impl Envs {
     /// Numbers in one action. Each counts from -1 to 1 and is clipped to that.
     pub fn action_dim(&self) -> usize {
         match &self.0 {
-            Kind::Native { envs, .. } => envs[0].action_dim(),
+            Kind::Native { envs, .. } => envs.first().map_or(0, |env| env.action_dim()),
             Kind::Ogbench(pool) => pool.environment().action_dim,
         }
     }
@@ -128,7 +122,7 @@ impl Envs {
     /// Steps after which an episode is truncated.
     pub fn horizon(&self) -> usize {
         match &self.0 {
-            Kind::Native { envs, .. } => envs[0].horizon(),
+            Kind::Native { envs, .. } => envs.first().map_or(0, |env| env.horizon()),
             Kind::Ogbench(pool) => pool.environment().horizon,
         }
     }
@@ -147,13 +141,6 @@ impl Envs {
         match &self.0 {
             Kind::Native { .. } => Vec::new(),
             Kind::Ogbench(pool) => pool.processes(),
-        }
-    }
-
-    /// Says that an evaluation begins: the number of workers that may be lost counts from here.
-    pub fn begin_evaluation(&mut self) {
-        if let Kind::Ogbench(pool) = &mut self.0 {
-            pool.begin_evaluation();
         }
     }
 

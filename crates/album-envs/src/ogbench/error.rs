@@ -72,21 +72,6 @@ pub enum WorkerError {
         /// The worker's last lines on standard error.
         said: String,
     },
-
-    /// Workers were lost again and again.
-    #[error("{environment}: lost {losses} workers {over}, and gave up; the last time {reason}{}", quoted(.said))]
-    TooManyLosses {
-        /// Its name in the package.
-        environment: String,
-        /// How many.
-        losses: usize,
-        /// In an episode, or in an evaluation.
-        over: String,
-        /// What happened the last time.
-        reason: String,
-        /// The last worker's last lines on standard error.
-        said: String,
-    },
 }
 
 fn quoted(said: &str) -> String {

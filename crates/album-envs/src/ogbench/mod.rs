@@ -36,6 +36,6 @@ mod protocol;
 mod worker;
 
 pub use error::WorkerError;
+pub use pool::Limits;
 pub(crate) use pool::Pool;
-pub use pool::{LOSSES_PER_EPISODE, LOSSES_PER_EVALUATION, Limits};
 pub use protocol::{FRAME_EVERY, PROTOCOL};

@@ -13,11 +13,11 @@ use crate::envs::Answer;
 use crate::error::EnvError;
 use crate::python::Python;
 
-/// An episode may be lost so often; the next time is an error.
-pub const LOSSES_PER_EPISODE: usize = 3;
+/// Workers may fail so often in a row before one gets ready; the next time is an error.
+const FAILED_STARTS: usize = 3;
 
-/// All episodes of an evaluation together may be lost so often; the next time is an error.
-pub const LOSSES_PER_EVALUATION: usize = 10;
+/// Lines of standard error that the reason of a loss quotes.
+const QUOTED: usize = 3;
 
 /// [`Pool::wait`] returns after this time even without an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -52,8 +52,8 @@ struct Slot {
     worker: Worker,
     /// Whether it has said hello.
     ready: bool,
-    /// The seed of the episode under way.
-    episode: Option<u64>,
+    /// Whether an episode is under way.
+    episode: bool,
     /// The request that has no answer yet.
     request: Option<Request>,
     /// Answers to come that nobody waits for any more.
@@ -75,8 +75,8 @@ pub(crate) struct Pool {
     reports: Receiver<Report>,
     /// Empty until the first worker is ready.
     versions: BTreeMap<String, String>,
-    losses: usize,
-    losses_of_episode: BTreeMap<u64, usize>,
+    /// Workers that were lost before they were ready, since one was.
+    failed_starts: usize,
     request: Vec<u8>,
 }
 
@@ -94,8 +94,7 @@ impl Pool {
             sender,
             reports,
             versions: BTreeMap::new(),
-            losses: 0,
-            losses_of_episode: BTreeMap::new(),
+            failed_starts: 0,
             request: Vec::new(),
         };
         for _ in 0..workers {
@@ -124,15 +123,9 @@ impl Pool {
         self.slots.iter().map(|slot| slot.worker.id()).collect()
     }
 
-    /// Forgets the losses so far.
-    pub fn begin_evaluation(&mut self) {
-        self.losses = 0;
-        self.losses_of_episode.clear();
-    }
-
     pub fn reset(&mut self, slot: usize, seed: u64, frames: bool) {
         protocol::reset(&mut self.request, seed, frames);
-        self.slots[slot].episode = Some(seed);
+        self.slots[slot].episode = true;
         self.ask(slot, Request::Reset);
     }
 
@@ -144,7 +137,7 @@ impl Pool {
         if let Some(component) = action.iter().position(|x| !x.is_finite()) {
             return Err(EnvError::ActionValue { component, found: action[component] });
         }
-        if self.slots[slot].episode.is_none() {
+        if !self.slots[slot].episode {
             return Err(EnvError::NoEpisode);
         }
         protocol::step(&mut self.request, action);
@@ -223,7 +216,7 @@ impl Pool {
             }
             Ok(Message::Stepped(step)) if slot.request == Some(Request::Step) => {
                 if step.terminated || step.truncated {
-                    slot.episode = None;
+                    slot.episode = false;
                 }
                 Answer::Stepped(step)
             }
@@ -266,6 +259,7 @@ impl Pool {
             }
         }
         self.versions = hello.versions;
+        self.failed_starts = 0;
         let slot = &mut self.slots[number];
         slot.ready = true;
         // What it was asked for meanwhile starts only now.
@@ -281,30 +275,21 @@ impl Pool {
         answers: &mut Vec<(usize, Answer)>,
     ) -> Result<(), EnvError> {
         let slot = &mut self.slots[number];
-        let seed = slot.request.and(slot.episode);
         let (status, said) = slot.worker.end();
-        let reason = match status {
+        let mut reason = match status {
             Some(status) => format!("{reason} ({status})"),
             None => reason,
         };
-        if self.versions.is_empty() {
-            // None was ever ready: this is no accident.
+        self.failed_starts += usize::from(!slot.ready);
+        // If none was ever ready, it is no accident.
+        if self.versions.is_empty() || self.failed_starts > FAILED_STARTS {
             let reason = format!("no worker could be started: {reason}");
             return Err(WorkerError::Failed { environment: self.name.clone(), reason, said }.into());
         }
-        self.losses += 1;
-        let mut too_many =
-            (self.losses > LOSSES_PER_EVALUATION).then(|| (self.losses, "in one evaluation".into()));
-        if let Some(seed) = seed {
-            let losses = self.losses_of_episode.entry(seed).or_default();
-            *losses += 1;
-            if *losses > LOSSES_PER_EPISODE {
-                too_many = Some((*losses, format!("in the episode of seed {seed}")));
-            }
-        }
-        if let Some((losses, over)) = too_many {
-            let environment = self.name.clone();
-            return Err(WorkerError::TooManyLosses { environment, losses, over, reason, said }.into());
+        if !said.is_empty() {
+            let lines: Vec<&str> = said.lines().collect();
+            let last = lines[lines.len().saturating_sub(QUOTED)..].join(" | ");
+            reason = format!("{reason}, its last lines: {last}");
         }
         let asked = slot.request.is_some();
         self.slots[number] = self.start()?;
@@ -328,7 +313,7 @@ impl Pool {
                 WorkerError::NotStarted { interpreter: self.python.interpreter().to_owned(), source }
             })?;
         let deadline = Some(Instant::now() + self.limits.start);
-        Ok(Slot { id, worker, ready: false, episode: None, request: None, stale: 0, deadline })
+        Ok(Slot { id, worker, ready: false, episode: false, request: None, stale: 0, deadline })
     }
 }
 

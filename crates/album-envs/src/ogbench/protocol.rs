@@ -211,10 +211,12 @@ impl Body<'_> {
             return Ok(None);
         }
         let (width, height) = (self.u32()?, self.u32()?);
-        if self.0.len() as u64 != 3 * u64::from(width) * u64::from(height) {
+        // Both fit in 32 bits, so the product of two and 3 fits in 128.
+        if self.0.len() as u128 != 3 * u128::from(width) * u128::from(height) {
             let found = self.0.len();
             return Err(garbage(format_args!("a picture of {width} x {height} pixels with {found} bytes")));
         }
+        let (width, height) = (width as usize, height as usize);
         Ok(Some(Frame { width, height, rgb: std::mem::take(&mut self.0).to_vec() }))
     }
 }
