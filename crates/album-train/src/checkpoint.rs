@@ -118,7 +118,7 @@ pub fn save(
     progress: &Progress,
     state: &AgentState,
 ) -> Result<PathBuf, TrainError> {
-    let name = format!("step_{:09}", progress.step);
+    let name = name_of(progress.step);
     let target = directory.join(&name);
     let temporary = directory.join(format!("{TEMPORARY}{name}"));
     let written = write(&temporary, identity, progress, state).and_then(|()| {
@@ -269,6 +269,16 @@ pub fn require_latest(directory: &Path) -> Result<Checkpoint, TrainError> {
     }
 }
 
+/// The checkpoint of this step; the error names the steps that there are.
+pub fn at(directory: &Path, step: u64) -> Result<Checkpoint, TrainError> {
+    let path = directory.join(name_of(step));
+    if path.is_dir() {
+        return load(&path);
+    }
+    let found = list(directory)?.iter().filter_map(|path| step_of(path)).collect();
+    Err(TrainError::NoSuchStep { path: directory.to_path_buf(), step, found })
+}
+
 /// The checkpoints in a directory, by step, whole or not.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>, TrainError> {
     let mut found: Vec<_> = names(directory)?
@@ -328,6 +338,10 @@ fn remove(path: &Path) -> Result<(), TrainError> {
     }
     fs::rename(path, &trash).map_err(TrainError::io("rename", path))?;
     fs::remove_dir_all(&trash).map_err(TrainError::io("remove", &trash))
+}
+
+fn name_of(step: u64) -> String {
+    format!("step_{step:09}")
 }
 
 fn step_of(path: &Path) -> Option<u64> {

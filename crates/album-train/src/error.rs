@@ -56,6 +56,17 @@ pub enum TrainError {
         holder: String,
     },
 
+    /// There is no checkpoint of this step.
+    #[error("{}: found no checkpoint of step {step}, expected one of {}", .path.display(), steps(.found))]
+    NoSuchStep {
+        /// The directory of checkpoints.
+        path: PathBuf,
+        /// The step that was asked for.
+        step: u64,
+        /// The steps that there are.
+        found: Vec<u64>,
+    },
+
     /// There is no checkpoint to load.
     #[error("{}: found no checkpoint; the run has not saved any yet", .path.display())]
     NoCheckpoint {
@@ -197,5 +208,12 @@ impl TrainError {
 
     pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> Self {
         TrainError::Damaged { path: path.to_path_buf(), reason: reason.into() }
+    }
+}
+
+fn steps(found: &[u64]) -> String {
+    match found {
+        [] => "none at all".to_owned(),
+        _ => found.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
     }
 }

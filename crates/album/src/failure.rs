@@ -1,6 +1,7 @@
 //! What a command can fail with, and the exit code that says so.
 
 use album_data::DataError;
+use album_envs::EnvError;
 use album_tabular::TabularError;
 use std::path::Path;
 
@@ -39,6 +40,9 @@ pub enum Failure {
     /// Training, checkpoints, run directories.
     #[error(transparent)]
     Train(#[from] album_train::TrainError),
+    /// Environments and the Python they need.
+    #[error(transparent)]
+    Env(#[from] EnvError),
     /// A signal ended the command; what it says is how to go on.
     #[error("{0}")]
     Stopped(String),
@@ -63,6 +67,9 @@ impl Failure {
             Failure::Train(e) if e.is_numerical() => 4,
             Failure::Train(e) if e.is_io() => 5,
             Failure::Train(_) => 3,
+            Failure::Env(EnvError::Data(DataError::Io { .. })) => 5,
+            Failure::Env(EnvError::Python(e)) if e.is_io() => 5,
+            Failure::Env(_) => 3,
             Failure::Stopped(_) => 75,
             Failure::Io { .. } | Failure::Tool(_) => 5,
         }

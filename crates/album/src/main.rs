@@ -5,8 +5,10 @@
 mod bench;
 mod config;
 mod data;
+mod eval;
 mod failure;
 mod output;
+mod run;
 mod solve;
 mod task_data;
 mod train;
@@ -30,7 +32,7 @@ enum Command {
     /// Go on with a run that was stopped, exactly where it was
     Resume(train::ResumeArgs),
     /// Evaluate the policy of a run
-    Eval(train::EvalArgs),
+    Eval(eval::Args),
     /// Datasets: list, download, record, look at, import
     Data(data::Args),
     /// Solve the Lifted Bellman LP of a dataset exactly: the best values that it supports
@@ -45,7 +47,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
-        Command::Eval(args) => train::eval(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -1,23 +1,18 @@
-//! `album train`, `album resume`, `album eval`.
+//! `album train` and `album resume`.
 
 use crate::config::{self, Overrides, Preset, RunConfig};
 use crate::failure::Failure;
+use crate::run::{EnvArgs, agent, evaluator, identity, read_config, task};
 use crate::{output, task_data};
-use album_agents::Agent;
 use album_agents::album::Album;
 use album_data::Dataset;
 use album_data::ogbench::TaskName;
-use album_envs::{Envs, PointMaze, make};
+use album_envs::PointMaze;
 use album_nn::Pool;
 use album_report::number::seconds;
-use album_train::{
-    Evaluator, Event, Identity, Outcome, Plan, RunDir, RunResult, Schedule, StopFlag, Trainer, ValuePoints,
-    checkpoint, episode_seeds, evaluate, report,
-};
+use album_train::{Evaluator, Event, RunDir, RunResult, Schedule, StopFlag, Trainer, ValuePoints, report};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// What `album train` does without a task.
 const DEFAULT_TASK: &str = "pointmaze-medium-navigate-singletask-v0";
@@ -37,6 +32,8 @@ pub struct TrainArgs {
     /// The run directory (default: runs/TASK/album-seedN)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    envs: EnvArgs,
     /// Threads; results do not depend on them (0: all processors)
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -74,29 +71,12 @@ pub struct TrainArgs {
 pub struct ResumeArgs {
     /// The run directory
     run: PathBuf,
+    #[command(flatten)]
+    envs: EnvArgs,
     /// Threads; results do not depend on them (0: all processors)
     #[arg(long, default_value_t = 0)]
     threads: usize,
     /// Print result.json
-    #[arg(long)]
-    json: bool,
-}
-
-/// A look at a trained policy.
-#[derive(clap::Args)]
-pub struct EvalArgs {
-    /// The run directory
-    run: PathBuf,
-    /// Episodes
-    #[arg(long, default_value_t = 50)]
-    episodes: usize,
-    /// Seed of the episodes (default: the run's)
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Threads; results do not depend on them (0: all processors)
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
-    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -122,13 +102,11 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     let data = task_data::load(&task, config.data.as_deref())?;
     let pool = Pool::new(args.threads);
     let agent = agent(&config, &data, &pool)?;
-    if config.train.eval_episodes > 0 {
-        make(&task).map_err(|e| Failure::Config(e.to_string()))?;
-    }
+    let evaluator = evaluator(&config, &task, &args.envs, args.threads)?;
     let path = args.out.clone().unwrap_or_else(|| default_run(&config));
     let text = toml::to_string(&config).map_err(|e| Failure::Config(e.to_string()))?;
     let run = RunDir::create(&path, &text)?;
-    go(&config, agent, &data, &run, args.json)
+    go(&config, agent, &data, &run, evaluator, args.json)
 }
 
 /// Runs `album resume`.
@@ -137,78 +115,8 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let run = RunDir::open(&args.run)?;
     let data = task_data::load(&task(&config)?, config.data.as_deref())?;
     let agent = agent(&config, &data, &Pool::new(args.threads))?;
-    go(&config, agent, &data, &run, args.json)
-}
-
-/// Runs `album eval`.
-pub fn eval(args: &EvalArgs) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Report {
-        #[serde(flatten)]
-        result: RunResult,
-        episodes: Vec<album_train::Episode>,
-    }
-    if args.episodes == 0 {
-        return Err(Failure::Usage("--episodes is 0; expected at least 1".into()));
-    }
-    let start = Instant::now();
-    let config = read_config(&args.run)?;
-    let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(&args.run))?;
-    let task = task(&config)?;
-    let data = task_data::load(&task, config.data.as_deref())?;
-    let mut agent = agent(&config, &data, &Pool::new(args.threads))?;
-    checkpoint.check(&identity(&config, &data)?)?;
-    checkpoint.restore(&mut agent)?;
-    let step = checkpoint.step();
-    let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
-    let stop = StopFlag::on_signals()?;
-    let plan = Plan { step, seeds, paths: 0, videos: 0 };
-    let mut envs = environments(&task, args.episodes)?;
-    let Some(Outcome { evaluation, .. }) = evaluate(agent.policy().as_mut(), &mut envs, &plan, &stop)? else {
-        return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
-    };
-    let summary = evaluation.summary();
-    let result = RunResult {
-        success: Some(summary.success),
-        evaluations: vec![summary.clone()],
-        wall_seconds: start.elapsed().as_secs_f64(),
-        ..RunResult::of(&checkpoint, step == config.train.steps, agent.parameters())
-    };
-    if args.json {
-        return output::print_json(&Report { result, episodes: evaluation.episodes });
-    }
-    let [low, high] = summary.success_interval;
-    output::print(&format!(
-        "{} after {step} steps: success {:.1} % (95 % interval {:.1} to {:.1}) over {} episodes, return {:.1}, length {:.0}",
-        config.task,
-        100.0 * summary.success,
-        100.0 * low,
-        100.0 * high,
-        summary.episodes,
-        summary.mean_return,
-        summary.length
-    ))
-}
-
-fn read_config(run: &Path) -> Result<RunConfig, Failure> {
-    let text = RunDir::config_of(run)?;
-    config::read(&text, &run.join("config.toml").display().to_string())
-}
-
-fn task(config: &RunConfig) -> Result<TaskName, Failure> {
-    config.task.parse().map_err(|e| Failure::Config(format!("{e}")))
-}
-
-fn agent(config: &RunConfig, data: &Dataset, pool: &Pool) -> Result<Album, Failure> {
-    Album::new(config.album.clone(), data, config.train.steps, config.seed, pool)
-        .map_err(|e| Failure::Config(e.to_string()))
-}
-
-/// What a checkpoint must agree with: all of the configuration but the place of the data.
-fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Failure> {
-    let same = RunConfig { data: None, ..config.clone() };
-    let text = toml::to_string(&same).map_err(|e| Failure::Config(e.to_string()))?;
-    Ok(Identity::new(config.task.as_str(), &config.agent, config.seed, data, text))
+    let evaluator = evaluator(&config, &task(&config)?, &args.envs, args.threads)?;
+    go(&config, agent, &data, &run, evaluator, args.json)
 }
 
 fn check_boundedness(config: &RunConfig, allow: bool) -> Result<(), Failure> {
@@ -246,13 +154,15 @@ fn default_run(config: &RunConfig) -> PathBuf {
     path
 }
 
-fn environments(task: &TaskName, episodes: usize) -> Result<Envs, Failure> {
-    let envs: Result<_, _> = (0..episodes).map(|_| make(task)).collect();
-    Ok(Envs::native(envs.map_err(|e| Failure::Config(e.to_string()))?))
-}
-
 /// Trains to the end or until a signal, with a live line; writes the report; prints the result.
-fn go(config: &RunConfig, mut agent: Album, data: &Dataset, run: &RunDir, json: bool) -> Result<(), Failure> {
+fn go(
+    config: &RunConfig,
+    mut agent: Album,
+    data: &Dataset,
+    run: &RunDir,
+    evaluator: Option<Evaluator>,
+    json: bool,
+) -> Result<(), Failure> {
     let task = task(config)?;
     let schedule = Schedule {
         log_every: config.train.log_every,
@@ -260,12 +170,6 @@ fn go(config: &RunConfig, mut agent: Album, data: &Dataset, run: &RunDir, json: 
         save_every: config.train.save_every,
         keep: config.train.keep,
         ..Schedule::new(config.train.steps)
-    };
-    let evaluator = match config.train.eval_episodes {
-        0 => None,
-        episodes => {
-            Some(Evaluator { envs: environments(&task, episodes)?, episodes, paths: 10, background: false })
-        }
     };
     let points = PointMaze::new(&task).ok().map(|maze| ValuePoints::positions(&maze.maze().sample_grid(4)));
     let mut line = Line::new(config.train.steps);
@@ -373,12 +277,17 @@ impl Line {
                 }
             }
             Event::Evaluating { .. } => self.bar.set_message("evaluating"),
-            Event::Evaluated { evaluation, seconds, .. } => {
+            Event::Evaluated { evaluation, seconds, background } => {
                 let summary = evaluation.summary();
                 self.success = format!("success {:.0} %", 100.0 * summary.success);
                 let line = format!(
-                    "step {:>8}  {}  return {:.1}  length {:.0}  {}  in {seconds:.1} s",
-                    summary.step, self.success, summary.mean_return, summary.length, self.values
+                    "step {:>8}  {}  return {:.1}  length {:.0}  {}  evaluated in {seconds:.1} s{}",
+                    summary.step,
+                    self.success,
+                    summary.mean_return,
+                    summary.length,
+                    self.values,
+                    if *background { " beside training" } else { "" }
                 );
                 self.say(line);
             }

@@ -1,0 +1,156 @@
+//! `album eval`: a look at the policy of a run, and at its critic.
+
+use crate::failure::Failure;
+use crate::run::{self, EnvArgs};
+use crate::{output, task_data};
+use album_agents::Agent;
+use album_nn::Pool;
+use album_train::{
+    Episode, Outcome, Plan, RunDir, RunResult, StopFlag, checkpoint, critic_statistics, episode_seeds,
+    evaluate,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// A look at a trained policy.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The run directory
+    run: PathBuf,
+    /// Episodes
+    #[arg(long, default_value_t = 50)]
+    episodes: usize,
+    /// Evaluate the checkpoint of this step (default: the latest)
+    #[arg(long)]
+    step: Option<u64>,
+    /// Seed of the episodes (default: the run's)
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write films of the first N episodes (GIF) into the run directory
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    video: usize,
+    /// Also tell what the critic says about the data, beside the best values that the data supports
+    #[arg(long)]
+    critic: bool,
+    #[command(flatten)]
+    envs: EnvArgs,
+    /// Threads; results do not depend on them (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    result: RunResult,
+    /// Processes or native environments that ran the episodes.
+    workers: usize,
+    episodes: Vec<Episode>,
+    warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    videos: Vec<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    critic: Option<Critic>,
+}
+
+/// The critic over a fixed sample of the data, and the best values that the data supports.
+#[derive(Serialize)]
+struct Critic {
+    learned: BTreeMap<String, f64>,
+}
+
+/// Runs `album eval`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.episodes == 0 && !args.critic {
+        return Err(Failure::Usage("--episodes is 0; expected at least 1, or --critic".into()));
+    }
+    let start = Instant::now();
+    let config = run::read_config(&args.run)?;
+    let checkpoints = RunDir::checkpoints_of(&args.run);
+    let checkpoint = match args.step {
+        Some(step) => checkpoint::at(&checkpoints, step)?,
+        None => checkpoint::require_latest(&checkpoints)?,
+    };
+    let task = run::task(&config)?;
+    let data = task_data::load(&task, config.data.as_deref())?;
+    let mut agent = run::agent(&config, &data, &Pool::new(args.threads))?;
+    checkpoint.check(&run::identity(&config, &data)?)?;
+    checkpoint.restore(&mut agent)?;
+    let step = checkpoint.step();
+    let stop = StopFlag::on_signals()?;
+    let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
+    let plan = Plan { step, seeds, paths: 0, videos: args.video.min(args.episodes) };
+    let mut envs = run::environments(&task, args.episodes, &args.envs)?;
+    let outcome = evaluate(agent.policy().as_mut(), &mut envs, &plan, &stop)?;
+    let Some(Outcome { evaluation, seconds, warnings, videos }) = outcome else {
+        return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
+    };
+    let mut films = Vec::new();
+    for (number, _frames) in videos.iter().enumerate() {
+        let path = args.run.join("videos").join(format!("step_{step:09}-episode_{number:03}.gif"));
+        films.push(path);
+    }
+    let critic =
+        if args.critic { Some(Critic { learned: critic_statistics(&mut agent, &data)? }) } else { None };
+    let summary = evaluation.summary();
+    let result = RunResult {
+        success: Some(summary.success),
+        evaluations: vec![summary.clone()],
+        wall_seconds: start.elapsed().as_secs_f64(),
+        eval_seconds: seconds,
+        ..RunResult::of(&checkpoint, step == config.train.steps, agent.parameters())
+    }
+    .with_versions(envs.versions());
+    if args.json {
+        let episodes = evaluation.episodes;
+        return output::print_json(&Report {
+            result,
+            workers: envs.len(),
+            episodes,
+            warnings,
+            videos: films,
+            critic,
+        });
+    }
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+    let [low, high] = summary.success_interval;
+    let mut text = format!(
+        "{} after {step} steps: success {:.1} % (95 % interval {:.1} to {:.1}) over {} episodes, return {:.1}, \
+         length {:.0}; {} steps in {seconds:.1} s with {} side by side",
+        config.task,
+        100.0 * summary.success,
+        100.0 * low,
+        100.0 * high,
+        summary.episodes,
+        summary.mean_return,
+        summary.length,
+        summary.timesteps,
+        envs.len()
+    );
+    for film in films {
+        text.push_str(&format!("\nfilm     {}", film.display()));
+    }
+    if let Some(Critic { learned }) = critic {
+        text.push_str(&format!("\n{}", critic_lines(&learned)));
+    }
+    output::print(&text)
+}
+
+fn critic_lines(learned: &BTreeMap<String, f64>) -> String {
+    let of = |name: &str| learned.get(name).copied().unwrap_or(f64::NAN);
+    let line = |name, max: f64, mean: f64, min: f64| {
+        format!("{name:<10} max {max:>9.1}  mean {mean:>9.1}  min {min:>9.1}")
+    };
+    format!(
+        "{}   g_B <= 0 on {:.0} % of the data",
+        line("learned V", of("value/v_max"), of("value/v_mean"), of("value/v_min")),
+        100.0 * of("critic/g_b_satisfied")
+    )
+}
