@@ -169,10 +169,12 @@ fn read_request(stream: &TcpStream) -> Request {
     Request { path, range, if_range: headers.get("if-range").cloned() }
 }
 
-/// `album data fetch` into `folder`, with little patience.
-fn command(folder: &Path, base: &str) -> Command {
+/// `album data fetch` into `folder`, with so many seconds of patience.
+fn command(folder: &Path, base: &str, patience: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_album"));
-    command.args(["data", "fetch", NAME, "--json", "--patience", "0.6", "--from", base, "--out"]).arg(folder);
+    command
+        .args(["data", "fetch", NAME, "--json", "--patience", patience, "--from", base, "--out"])
+        .arg(folder);
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         command.env_remove(proxy).env_remove(proxy.to_lowercase());
     }
@@ -181,7 +183,7 @@ fn command(folder: &Path, base: &str) -> Command {
 }
 
 fn fetch(folder: &Path, base: &str) -> Output {
-    command(folder, base).output().unwrap()
+    command(folder, base, "0.6").output().unwrap()
 }
 
 fn says(output: &Output) -> String {
@@ -300,8 +302,9 @@ fn names_of_tasks_and_addresses() {
         &["did you mean `pointmaze-medium-stitch-v0`"],
     );
     failed(&run("../../etc/passwd", &server.base), 3, &["unknown dataset"]);
-    failed(&run(NAME, "ftp://127.0.0.1/data"), 2, &["ftp://127.0.0.1/data", "https://", "ALBUM_DATA_URL"]);
-    failed(&run(NAME, "http://"), 5, &["not an address"]);
+    for base in ["ftp://127.0.0.1/data", "127.0.0.1/data", "http://", "http:///data", "http://a b/data", ""] {
+        failed(&run(NAME, base), 2, &[&format!("`{base}`"), "https://", "ALBUM_DATA_URL"]);
+    }
     assert!(names(empty.path()).is_empty());
 }
 
@@ -332,7 +335,7 @@ fn the_next_call_goes_on_as_well() {
     failed(
         &fetch(folder.path(), &server.base),
         5,
-        &[TRAIN, "10.00 kB of 97", "the same command goes on", "5 attempts", "--from"],
+        &[TRAIN, "10.00 kB of 100.15 kB", "the same command goes on", "5 attempts", "--from"],
     );
     assert!(partial(folder.path()) == file[..10_000]);
     let report = done(&fetch(folder.path(), &server.base));
@@ -652,21 +655,19 @@ fn folders_that_cannot_be_written() {
 
 /// Starts a fetch from a server that stalls after 10,000 bytes, and waits until they are there.
 fn stalled(folder: &Path, server: &Server) -> Child {
-    let mut child = command(folder, &server.base).args(["--patience", "30"]).spawn();
-    if let Ok(child) = &mut child {
-        let since = Instant::now();
-        let arrived = || {
-            std::fs::read_dir(folder)
-                .unwrap()
-                .any(|entry| entry.unwrap().metadata().is_ok_and(|metadata| metadata.len() == 10_000))
-        };
-        while !arrived() {
-            assert!(since.elapsed() < Duration::from_secs(10), "nothing arrives");
-            assert!(child.try_wait().unwrap().is_none(), "ended early");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+    let mut child = command(folder, &server.base, "30").spawn().unwrap();
+    let since = Instant::now();
+    let arrived = || {
+        std::fs::read_dir(folder)
+            .unwrap()
+            .any(|entry| entry.unwrap().metadata().is_ok_and(|metadata| metadata.len() == 10_000))
+    };
+    while !arrived() {
+        assert!(since.elapsed() < Duration::from_secs(10), "nothing arrives");
+        assert!(child.try_wait().unwrap().is_none(), "ended early");
+        std::thread::sleep(Duration::from_millis(10));
     }
-    child.unwrap()
+    child
 }
 
 /// Answers the first request with 10,000 bytes and silence, all others well.
@@ -731,7 +732,7 @@ fn one_that_waits_takes_over_from_one_that_dies() {
     let (folder, file) = (folder(), data_file(3000, 0.0));
     let server = stalling_server(&file, Duration::from_secs(20));
     let mut first = stalled(folder.path(), &server);
-    let mut second = command(folder.path(), &server.base).spawn().unwrap();
+    let mut second = command(folder.path(), &server.base, "0.6").spawn().unwrap();
     let mut line = String::new();
     let mut stderr = BufReader::new(second.stderr.take().unwrap());
     stderr.read_line(&mut line).unwrap();
@@ -752,7 +753,7 @@ fn many_at_the_same_moment() {
     let content = file.clone();
     let server = Server::of_train(move |request, _| Answer::file(request, &content, Some("\"one\"")));
     let children: Vec<Child> =
-        (0..6).map(|_| command(folder.path(), &server.base).spawn().unwrap()).collect();
+        (0..6).map(|_| command(folder.path(), &server.base, "0.6").spawn().unwrap()).collect();
     for child in children {
         done(&child.wait_with_output().unwrap());
     }

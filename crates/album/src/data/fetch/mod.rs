@@ -76,10 +76,13 @@ struct Fetched {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let task = TaskName::of_dataset(&args.name).map_err(|e| Failure::Config(e.to_string()))?;
     let base = args.from.trim_end_matches('/');
-    if !["http://", "https://"].iter().any(|scheme| base.starts_with(scheme)) {
+    let is_address = base.parse::<ureq::http::Uri>().is_ok_and(|address| {
+        matches!(address.scheme_str(), Some("http" | "https"))
+            && address.host().is_some_and(|h| !h.is_empty())
+    });
+    if !is_address {
         return Err(Failure::Usage(format!(
-            "the address of the files is `{}`, expected one that starts with https:// or http://; \
-             see --from and ALBUM_DATA_URL",
+            "the address of the files is `{}`, expected one such as {OFFICIAL}; see --from and ALBUM_DATA_URL",
             args.from.escape_debug()
         )));
     }
