@@ -714,7 +714,7 @@ fn a_signal_stops_at_once_and_keeps_the_part() {
 #[test]
 fn two_at_once_download_one_file_once() {
     let (folder, file) = (folder(), data_file(3000, 0.0));
-    let server = stalling_server(&file, Duration::from_millis(700));
+    let server = stalling_server(&file, Duration::from_millis(1500));
     let first = stalled(folder.path(), &server);
     let process = first.id();
     // The second waits for the first, whose connection breaks and goes on.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, Body, Error};
+use ureq::{Agent, Body, Error, Proxy};
 
 /// What is asked for beyond the address.
 #[derive(Default)]
@@ -58,8 +58,9 @@ pub fn get(url: &str, rest: Option<Rest>, patience: Duration) -> Receiver<Messag
             Ok(response) => deliver(response, &sender),
             Err(error) => Some(explain(&error)),
         };
-        // Nobody may be listening any more.
-        let _ = last.map(|message| sender.send(message));
+        if let Some(message) = last {
+            let _ = sender.send(message); // nobody may be listening any more
+        }
     });
     receiver
 }
@@ -149,7 +150,10 @@ fn explain(error: &Error) -> Message {
             "the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not an address of the form http://HOST:PORT".into(),
         ),
         Error::TooManyRedirects => Message::Hopeless("redirected more than 10 times".into()),
-        other => Message::Broken(format!("no answer: {other}")),
+        other => {
+            let proxy = Proxy::try_from_env().map(|proxy| format!(", with {} as the proxy", proxy.host()));
+            Message::Broken(format!("no answer: {other}{}", proxy.unwrap_or_default()))
+        }
     }
 }
 

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_secs(10);
 
 const WITH_LENGTH: &str =
-    "{prefix} [{bar:30}] {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  eta {eta}";
+    "{prefix} [{wide_bar}] {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  eta {eta}";
 const WITHOUT_LENGTH: &str = "{prefix} {decimal_bytes}  {decimal_bytes_per_sec}  {elapsed}";
 
 pub struct Progress {
     bar: ProgressBar,
     file: String,
+    started: bool,
     length: Option<u64>,
     /// When the last line was written and how much was there.
     last: (Instant, u64),
@@ -24,14 +25,20 @@ impl Progress {
         Progress {
             bar: ProgressBar::hidden(),
             file: file.to_owned(),
+            started: false,
             length: None,
             last: (Instant::now(), 0),
         }
     }
 
-    /// A connection will bring the bytes behind the first `have`.
-    pub fn start(&mut self, have: u64, length: Option<u64>) {
-        if self.bar.is_hidden() {
+    /// A connection to this address brings the bytes behind the first `have`.
+    pub fn start(&mut self, url: &str, have: u64, length: Option<u64>) {
+        if !self.started {
+            self.started = true;
+            match have {
+                0 => eprintln!("fetching {url}"),
+                _ => eprintln!("fetching {url} from {} on", DecimalBytes(have)),
+            }
             self.bar = ProgressBar::no_length().with_prefix(self.file.clone());
         }
         let template = if length.is_some() { WITH_LENGTH } else { WITHOUT_LENGTH };

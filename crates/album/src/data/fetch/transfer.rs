@@ -104,7 +104,7 @@ impl Transfer<'_> {
                 }
                 self.make_room(head.length, 0)?;
                 self.part.splice()?;
-                self.body(&messages)
+                self.body(Vec::new(), &messages)
             }
             416 if goes_on => match (head.range.and_then(|range| range.total), self.part.origin().length) {
                 (Some(total), None) if total == have => Ok(End::Whole),
@@ -189,14 +189,14 @@ impl Transfer<'_> {
             length: head.length,
             ..Origin::default()
         })?;
-        self.part.write(&first)?;
-        self.body(messages)
+        self.body(first, messages)
     }
 
-    /// Appends what comes.
-    fn body(&mut self, messages: &Receiver<Message>) -> Result<End, Failure> {
+    /// Appends what has come and what comes.
+    fn body(&mut self, first: Vec<u8>, messages: &Receiver<Message>) -> Result<End, Failure> {
         let length = self.part.origin().length;
-        self.progress.start(self.part.length(), length);
+        self.progress.start(self.url, self.part.length(), length);
+        self.part.write(&first)?;
         loop {
             match self.next(messages)? {
                 Message::Bytes(bytes) => {
