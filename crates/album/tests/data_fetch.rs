@@ -183,7 +183,7 @@ fn command(folder: &Path, base: &str, patience: &str) -> Command {
 }
 
 fn fetch(folder: &Path, base: &str) -> Output {
-    command(folder, base, "0.6").output().unwrap()
+    command(folder, base, "1").output().unwrap()
 }
 
 fn says(output: &Output) -> String {
@@ -615,8 +615,23 @@ fn a_server_that_stalls() {
     let output = fetch(folder.path(), &server.base);
     done(&output);
     complete(folder.path(), &file);
-    assert!(says(&output).contains("silent for 0.6 s"), "{}", says(&output));
+    assert!(says(&output).contains("silent for 1 s"), "{}", says(&output));
     assert_eq!(server.ranges(), [None, None, Some(1000)]);
+}
+
+#[test]
+fn a_server_that_always_stalls() {
+    let (folder, file) = (folder(), data_file(1000, 0.0));
+    let content = file.clone();
+    let server = Server::of_train(move |request, _| Answer {
+        breaks_at: Some(1000 - request.range.unwrap_or(0)),
+        stalls: Duration::from_secs(5),
+        ..Answer::file(request, &content, Some("\"one\""))
+    });
+    // Two attempts after the one that brought something, not four: each costs all the patience.
+    let words = ["silent for 1 s", "Given up after 3 attempts", "1.00 kB of", "the same command goes on"];
+    failed(&fetch(folder.path(), &server.base), 5, &words);
+    assert!(partial(folder.path()) == file[..1000]);
 }
 
 #[test]
@@ -732,7 +747,7 @@ fn one_that_waits_takes_over_from_one_that_dies() {
     let (folder, file) = (folder(), data_file(3000, 0.0));
     let server = stalling_server(&file, Duration::from_secs(20));
     let mut first = stalled(folder.path(), &server);
-    let mut second = command(folder.path(), &server.base, "0.6").spawn().unwrap();
+    let mut second = command(folder.path(), &server.base, "1").spawn().unwrap();
     let mut line = String::new();
     let mut stderr = BufReader::new(second.stderr.take().unwrap());
     stderr.read_line(&mut line).unwrap();
@@ -753,7 +768,7 @@ fn many_at_the_same_moment() {
     let content = file.clone();
     let server = Server::of_train(move |request, _| Answer::file(request, &content, Some("\"one\"")));
     let children: Vec<Child> =
-        (0..6).map(|_| command(folder.path(), &server.base, "0.6").spawn().unwrap()).collect();
+        (0..6).map(|_| command(folder.path(), &server.base, "1").spawn().unwrap()).collect();
     for child in children {
         done(&child.wait_with_output().unwrap());
     }

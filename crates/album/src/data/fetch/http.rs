@@ -1,12 +1,15 @@
 //! One GET request, on a thread of its own: whoever waits for it can lose patience, or hear a signal.
 
 use std::io::Read;
-use std::sync::Once;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use ureq::http::{HeaderMap, Response};
-use ureq::tls::{RootCerts, TlsConfig};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body, Error, Proxy};
+
+const CERTIFICATES: &str = "; the certificates are those of the system (on Linux the package ca-certificates, or the \
+                            file that SSL_CERT_FILE names)";
 
 /// What is asked for beyond the address.
 #[derive(Default)]
@@ -39,7 +42,7 @@ pub struct ContentRange {
 
 /// What a request brings, in this order: a head, bytes, the end; or what went wrong.
 pub enum Message {
-    Head(Head),
+    Head(Box<Head>),
     Bytes(Vec<u8>),
     End,
     /// Trying again may help.
@@ -54,7 +57,7 @@ pub fn get(url: &str, rest: Option<Rest>, patience: Duration) -> Receiver<Messag
     let (sender, receiver) = sync_channel(8);
     let url = url.to_owned();
     std::thread::spawn(move || {
-        let last = match request(&url, rest, patience) {
+        let last = match request(&agent(patience), &url, rest) {
             Ok(response) => deliver(response, &sender),
             Err(error) => Some(explain(&error)),
         };
@@ -65,21 +68,27 @@ pub fn get(url: &str, rest: Option<Rest>, patience: Duration) -> Receiver<Messag
     receiver
 }
 
-fn request(url: &str, rest: Option<Rest>, patience: Duration) -> Result<Response<Body>, Error> {
-    static PROVIDER: Once = Once::new();
-    PROVIDER.call_once(|| {
-        // Fails only if there is one already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
-    let agent: Agent = Agent::config_builder()
+fn agent(patience: Duration) -> Agent {
+    // The certificates that the system trusts: behind a proxy that opens connections they are the only right ones.
+    // If there are none, only http works; the error of https says where they are looked for.
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    let certificates = certificates.iter().map(|found| Certificate::from_der(found).to_owned());
+    let config = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(patience))
         .timeout_per_read(Some(patience))
         .user_agent(concat!("album/", env!("CARGO_PKG_VERSION")))
-        // The certificates that the system trusts: behind a proxy that opens connections they are the only right ones.
-        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
-        .build()
-        .into();
+        .tls_config(
+            TlsConfig::builder()
+                .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .root_certs(RootCerts::Specific(Arc::new(certificates.collect())))
+                .build(),
+        )
+        .build();
+    config.into()
+}
+
+fn request(agent: &Agent, url: &str, rest: Option<Rest>) -> Result<Response<Body>, Error> {
     let mut request = agent.get(url).header("Accept-Encoding", "identity");
     if let Some(rest) = rest {
         request = request.header("Range", format!("bytes={}-", rest.from));
@@ -93,7 +102,7 @@ fn request(url: &str, rest: Option<Rest>, patience: Duration) -> Result<Response
 /// Passes on what comes; the last message is returned, or nothing if nobody listens.
 fn deliver(response: Response<Body>, sender: &SyncSender<Message>) -> Option<Message> {
     let head = Head::of(response.status().as_u16(), response.headers());
-    sender.send(Message::Head(head)).ok()?;
+    sender.send(Message::Head(Box::new(head))).ok()?;
     let mut body = response.into_body().into_reader();
     loop {
         let mut chunk = vec![0; 128 << 10];
@@ -136,13 +145,11 @@ impl ContentRange {
 }
 
 fn explain(error: &Error) -> Message {
-    let certificates = "; the certificates are those of the system (on Linux the package ca-certificates, or the \
-                        file that SSL_CERT_FILE names)";
     match error {
-        Error::Rustls(e) => Message::Hopeless(format!("no secure connection: {e}{certificates}")),
+        Error::Rustls(e) => Message::Hopeless(format!("no secure connection: {e}{CERTIFICATES}")),
         // Certificates that are not trusted arrive as an input error.
         Error::Io(e) if e.kind() == std::io::ErrorKind::InvalidData => {
-            Message::Hopeless(format!("no secure connection: {e}{certificates}"))
+            Message::Hopeless(format!("no secure connection: {e}{CERTIFICATES}"))
         }
         Error::BadUri(e) => Message::Hopeless(format!("not an address: {e}")),
         Error::Http(e) => Message::Hopeless(format!("not an address: {e}")),

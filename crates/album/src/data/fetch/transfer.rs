@@ -10,7 +10,7 @@ use indicatif::DecimalBytes;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Attempts in a row that bring nothing new before it is given up.
+/// Attempts in a row that bring nothing new before it is given up, or fewer if they take twice the patience.
 const ATTEMPTS: u32 = 5;
 
 /// How soon a signal is heard.
@@ -41,6 +41,7 @@ impl Transfer<'_> {
     pub fn run(&mut self) -> Result<(), Failure> {
         let mut most = self.part.length();
         let mut failed = 0;
+        let mut since = Instant::now();
         loop {
             let reason = match self.connect()? {
                 End::Whole => return Ok(()),
@@ -49,11 +50,12 @@ impl Transfer<'_> {
             if self.part.length() > most {
                 most = self.part.length();
                 failed = 0;
+                since = Instant::now();
             }
             failed += 1;
-            if failed == ATTEMPTS {
+            if failed == ATTEMPTS || since.elapsed() > 2 * self.patience {
                 return Err(Failure::Tool(format!(
-                    "{}: {reason}. Given up after {ATTEMPTS} attempts without progress; {}. \
+                    "{}: {reason}. Given up after {failed} attempts without progress; {}. \
                      --from names another address of the same files",
                     self.url,
                     self.state()
