@@ -522,6 +522,9 @@ fn a_part_from_another_address_is_not_mixed_in() {
         Answer { breaks_at, ..Answer::file(request, &content, Some("\"one\"")) }
     });
     failed(&fetch(folder.path(), &broken.base), 5, &["goes on"]);
+    let down = Server::new(|_, _| Answer::new(503, b""));
+    let stays = format!("10.00 kB of 100.15 kB from {}/{TRAIN} stay in", broken.base);
+    failed(&fetch(folder.path(), &down.base), 5, &["nothing has arrived", &stays]);
     let content = file.clone();
     let mirror = Server::of_train(move |request, _| Answer::file(request, &content, Some("\"one\"")));
     let output = fetch(folder.path(), &mirror.base);

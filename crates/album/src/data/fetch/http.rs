@@ -12,7 +12,6 @@ const CERTIFICATES: &str = "; the certificates are those of the system (on Linux
                             file that SSL_CERT_FILE names)";
 
 /// What is asked for beyond the address.
-#[derive(Default)]
 pub struct Rest {
     /// Only the bytes from here on.
     pub from: u64,

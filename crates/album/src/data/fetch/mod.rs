@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             args.from.escape_debug()
         )));
     }
-    let patience = Duration::try_from_secs_f64(args.patience)
+    let patience = Duration::try_from_secs_f64(args.patience.min(3600.0))
         .map_err(|e| Failure::Usage(format!("--patience {}: {e}", args.patience)))?;
     let folder = match &args.out {
         Some(folder) => folder.clone(),

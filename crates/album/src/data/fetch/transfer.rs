@@ -10,7 +10,7 @@ use indicatif::DecimalBytes;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Attempts in a row that bring nothing new before it is given up, or fewer if they take twice the patience.
+/// Attempts in a row that bring nothing new before it is given up; two are enough if they take twice the patience.
 const ATTEMPTS: u32 = 5;
 
 /// How soon a signal is heard.
@@ -53,7 +53,7 @@ impl Transfer<'_> {
                 since = Instant::now();
             }
             failed += 1;
-            if failed == ATTEMPTS || since.elapsed() > 2 * self.patience {
+            if failed == ATTEMPTS || (failed > 1 && since.elapsed() > 2 * self.patience) {
                 return Err(Failure::Tool(format!(
                     "{}: {reason}. Given up after {failed} attempts without progress; {}. \
                      --from names another address of the same files",
@@ -70,12 +70,17 @@ impl Transfer<'_> {
 
     /// What there is and what to do with it, for the end of a message.
     fn state(&self) -> String {
+        let (origin, path) = (self.part.origin(), self.part.path().display());
         match self.part.length() {
             0 => "nothing has arrived, and the same command tries again".to_owned(),
+            have if origin.url == self.url => format!(
+                "{} are in {path}, and the same command goes on from there",
+                amount(have, origin.length)
+            ),
             have => format!(
-                "{} are in {}, and the same command goes on from there",
-                amount(have, self.part.origin().length),
-                self.part.path().display()
+                "nothing has arrived, and the same command tries again; {} from {} stay in {path}",
+                amount(have, origin.length),
+                origin.url
             ),
         }
     }
@@ -112,12 +117,12 @@ impl Transfer<'_> {
                 (Some(total), None) if total == have => Ok(End::Whole),
                 (total, said) => {
                     self.part.forget()?;
+                    let bytes =
+                        |n: Option<u64>| n.map_or("an unknown length".to_owned(), |n| format!("{n} bytes"));
                     Ok(End::Broken(format!(
-                        "the server has nothing behind the {} that are there; the whole file has {}, it says now, \
-                         and {} it said before",
-                        DecimalBytes(have),
-                        total.map_or("an unknown length".to_owned(), |n| format!("{n} bytes")),
-                        said.map_or("nothing".to_owned(), |n| format!("{n} bytes")),
+                        "the file has {} now, the server says, and had {} before; starting over",
+                        bytes(total),
+                        bytes(said)
                     )))
                 }
             },
