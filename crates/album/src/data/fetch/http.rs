@@ -74,8 +74,9 @@ fn agent(patience: Duration) -> Agent {
     let certificates = certificates.iter().map(|found| Certificate::from_der(found).to_owned());
     let config = Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_connect(Some(patience))
-        .timeout_per_read(Some(patience))
+        // Whoever waits has lost patience by then; this ends the thread.
+        .timeout_connect(Some(2 * patience))
+        .timeout_per_read(Some(2 * patience))
         .user_agent(concat!("album/", env!("CARGO_PKG_VERSION")))
         .tls_config(
             TlsConfig::builder()
