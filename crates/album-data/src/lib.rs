@@ -43,6 +43,7 @@ pub mod atomic;
 pub mod cache;
 mod dataset;
 mod directory;
+pub mod disk;
 mod episodes;
 mod error;
 mod limits;

@@ -27,4 +27,4 @@ pub use environment::{ENVIRONMENTS, Environment, Family};
 pub use goal::{Goal, within};
 pub use load::{Label, Needs, RowState, load_labelled, load_task};
 pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};
-pub use task_name::{TaskName, UnknownTask};
+pub use task_name::{TaskName, UnknownDataset, UnknownTask};

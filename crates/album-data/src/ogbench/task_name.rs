@@ -34,6 +34,23 @@ pub struct TaskName {
     number: Option<usize>,
 }
 
+/// No dataset has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown dataset `{}`{}", .found.escape_debug(), dataset_hint(.suggestions))]
+pub struct UnknownDataset {
+    /// The name that was given.
+    pub found: String,
+    /// Names of datasets, or of tasks if one was meant, that look like it, the nearest first. May be empty.
+    pub suggestions: Vec<String>,
+}
+
+fn dataset_hint(suggestions: &[String]) -> String {
+    if suggestions.is_empty() {
+        return ", expected a name such as `antmaze-large-navigate-v0`".to_owned();
+    }
+    suggest::did_you_mean(suggestions)
+}
+
 /// No task has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown task `{}`{}", .found.escape_debug(), hint(.suggestions))]
@@ -60,6 +77,45 @@ impl TaskName {
                 numbers.map(move |number| Self { environment, data_kind, number })
             })
         })
+    }
+
+    /// The default task of a dataset, e.g. `antmaze-large-navigate-v0`.
+    ///
+    /// The `-v0` may be left out, and the name of one of the dataset's tasks will do as well.
+    ///
+    /// ```
+    /// use album_data::ogbench::TaskName;
+    /// for name in ["scene-play-v0", "scene-play", "scene-play-singletask-task3-v0"] {
+    ///     assert_eq!(TaskName::of_dataset(name).unwrap().dataset_name(), "scene-play-v0");
+    /// }
+    /// let error = TaskName::of_dataset("scene-pley").unwrap_err();
+    /// assert_eq!(error.suggestions[0], "scene-play-v0");
+    /// ```
+    pub fn of_dataset(name: &str) -> Result<Self, UnknownDataset> {
+        let whole = if name.ends_with("-v0") { name.to_owned() } else { format!("{name}-v0") };
+        let datasets: Vec<(String, Self)> = Self::all()
+            .filter(|task| task.number.is_none())
+            .map(|task| (task.dataset_name(), task))
+            .collect();
+        if let Some((_, task)) = datasets.iter().find(|(known, _)| *known == whole) {
+            return Ok(*task);
+        }
+        match whole.parse::<Self>() {
+            Ok(task) => Ok(Self { number: None, ..task }),
+            Err(UnknownTask { suggestions: tasks, .. }) => {
+                let names = datasets.iter().map(|(known, _)| known.as_str());
+                // What was typed comes first: a beginning of a name is not one any more with `-v0` behind it.
+                let mut near = suggest::nearest(name, names.clone(), 3);
+                if near.is_empty() {
+                    near = suggest::nearest(&whole, names, 3);
+                }
+                let near: Vec<String> = near.into_iter().map(str::to_owned).collect();
+                Err(UnknownDataset {
+                    found: name.to_owned(),
+                    suggestions: if near.is_empty() { tasks } else { near },
+                })
+            }
+        }
     }
 
     /// The environment.
@@ -155,6 +211,35 @@ mod tests {
         assert_eq!(
             message("breakout\n"),
             "unknown task `breakout\\n`, expected a name such as `pointmaze-medium-navigate-singletask-task1-v0`"
+        );
+    }
+
+    #[test]
+    fn datasets_by_any_of_their_names() {
+        for task in TaskName::all() {
+            for name in [task.dataset_name(), task.to_string()] {
+                let short = name.strip_suffix("-v0").unwrap();
+                for name in [&name, short] {
+                    let found = TaskName::of_dataset(name).unwrap();
+                    assert_eq!(found.dataset_name(), task.dataset_name(), "{name}");
+                    assert_eq!(found.task(), task.environment().default_task, "{name}");
+                }
+            }
+        }
+        let message = |name: &str| TaskName::of_dataset(name).unwrap_err().to_string();
+        assert_eq!(
+            message("antmaze-large"),
+            "unknown dataset `antmaze-large`; did you mean `antmaze-large-navigate-v0`, \
+             `antmaze-large-stitch-v0` or `antmaze-large-explore-v0`?"
+        );
+        assert!(message("antmaze-lage-navigate-v0").contains("did you mean `antmaze-large-navigate-v0`"));
+        assert!(
+            message("cube-single-play-singletask-task7-v0")
+                .contains("`cube-single-play-singletask-task1-v0`")
+        );
+        assert_eq!(
+            message("\u{1b}x"),
+            "unknown dataset `\\u{1b}x`, expected a name such as `antmaze-large-navigate-v0`"
         );
     }
 

@@ -1,0 +1,29 @@
+//! Room on the disk.
+
+use std::path::Path;
+
+/// Bytes that this user can still write on the file system of a folder; `None` where the system does not tell.
+pub fn free(folder: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        let disk = rustix::fs::statvfs(folder).ok()?;
+        disk.f_bavail.checked_mul(disk.f_frsize)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(unix)]
+    #[test]
+    fn a_disk_has_some_room_and_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let free = super::free(folder.path()).unwrap();
+        assert!(free > 0 && free < 1 << 60, "{free}");
+        assert_eq!(super::free(&folder.path().join("missing")), None);
+    }
+}
