@@ -1,30 +1,26 @@
 """Records episodes of OGBench's manipulation environments with the package's oracles.
 
-    play.py ENVIRONMENT KIND ROWS
+    play.py ENVIRONMENT KIND ROWS FOLDER
 
 ENVIRONMENT is cube-*, scene or puzzle-*, KIND is play or noisy, ROWS are those of an
-episode. Each line of standard input is a JSON object {"path": ..., "seeds": [...]}: one
-episode per seed is recorded, and all of them are written to that npz file. Standard output
-has one line `packages` with versions, `episode` for each episode and `chunk` for each file.
+episode. Each line of standard input has seeds, separated by spaces, a tab and the name of an
+npz file: one episode per seed is recorded, and all of them are written to that file of
+FOLDER. Standard output has one line `packages ...` with versions, `episode` for each episode
+and `chunk` for each file.
 
 An episode is a function of its seed: it does not depend on what was recorded before it.
 """
 
 import copy
-import json
 import os
 import signal
 import sys
-
-# The matrices are small, and the processes are as many as the cores.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+from importlib.metadata import version
 
 import gymnasium
 import mujoco
 import numpy as np
 import ogbench.manipspace  # noqa: F401 (registers the environments)
-from importlib.metadata import version
 from ogbench.manipspace.oracles.markov.button_markov import ButtonMarkovOracle
 from ogbench.manipspace.oracles.markov.cube_markov import CubeMarkovOracle
 from ogbench.manipspace.oracles.markov.drawer_markov import DrawerMarkovOracle
@@ -177,7 +173,7 @@ def write(path, chunk):
 
 
 def main():
-    environment, kind, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    environment, kind, rows, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     # A Ctrl-C is also sent to the program that started this one, which decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Prints of the packages must not get between the answers.
@@ -188,9 +184,9 @@ def main():
     print("packages", " ".join(f"{p}-{version(p)}" for p in packages), file=answers, flush=True)
     fresh = Fresh(environment, rows)
     for line in sys.stdin:
-        request = json.loads(line)
+        seeds, name = line.rstrip("\n").split("\t")
         episodes = []
-        for seed in request["seeds"]:
+        for seed in map(int, seeds.split()):
             attempts = np.random.SeedSequence(seed)
             while True:
                 # The first attempt has the seed itself, others are drawn from it.
@@ -203,7 +199,8 @@ def main():
             print("episode", file=answers, flush=True)
             if os.getppid() != parent:
                 sys.exit("nobody is waiting any more")
-        write(request["path"], {k: np.concatenate([e[k] for e in episodes]) for k in episodes[0]})
+        path = os.path.join(folder, name)
+        write(path, {k: np.concatenate([e[k] for e in episodes]) for k in episodes[0]})
         print("chunk", file=answers, flush=True)
 
 
