@@ -19,6 +19,8 @@ pub struct NpzWriter {
     place: Place,
     method: CompressionMethod,
     names: Vec<String>,
+    /// Bytes of the array that is being written, fewer than two portions.
+    pending: Vec<u8>,
     /// Set while an array is being written, and for good if that fails.
     broken: bool,
 }
@@ -36,6 +38,7 @@ impl NpzWriter {
             place,
             method: if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored },
             names: Vec::new(),
+            pending: Vec::new(),
             broken: false,
         })
     }
@@ -72,8 +75,7 @@ impl NpzWriter {
         }
         self.start(name, array.dtype(), &array.shape)?;
         self.elements_of(&place, &array.data)?;
-        self.end(name);
-        Ok(())
+        self.end(name)
     }
 
     /// Completes the archive and puts it in its place.
@@ -125,8 +127,7 @@ impl NpzWriter {
         if elements(shape) != Some(found) {
             return Err(DataError::ShapeMismatch { place, shape: shape.to_vec(), found }.into());
         }
-        self.end(name);
-        Ok(())
+        Ok(self.end(name)?)
     }
 
     fn put<T: Copy, const N: usize>(
@@ -143,8 +144,7 @@ impl NpzWriter {
         }
         self.start(name, dtype, shape)?;
         self.encoded(&place, data, encode)?;
-        self.end(name);
-        Ok(())
+        self.end(name)
     }
 
     /// Begins the entry of an array. Until [`end`](Self::end) the archive counts as broken.
@@ -195,19 +195,27 @@ impl NpzWriter {
         }
     }
 
+    /// Deflate gives other bytes for other portions, so they are always of the same size.
     fn encoded<T: Copy, const N: usize>(
         &mut self,
         place: &Place,
         data: &[T],
         encode: fn(T) -> [u8; N],
     ) -> Result<(), DataError> {
-        let mut chunk = Vec::with_capacity(CHUNK);
         for part in data.chunks(CHUNK / N) {
-            chunk.clear();
-            chunk.extend(part.iter().flat_map(|&x| encode(x)));
-            self.zip.write_all(&chunk).map_err(|source| DataError::Io { place: place.clone(), source })?;
+            self.pending.extend(part.iter().flat_map(|&x| encode(x)));
+            if self.pending.len() >= CHUNK {
+                self.write(place, CHUNK)?;
+            }
         }
         Ok(())
+    }
+
+    /// Writes some of the bytes that wait.
+    fn write(&mut self, place: &Place, bytes: usize) -> Result<(), DataError> {
+        let written = self.zip.write_all(&self.pending[..bytes]);
+        self.pending.drain(..bytes);
+        written.map_err(|source| DataError::Io { place: place.clone(), source })
     }
 
     fn check_whole(&self) -> Result<(), DataError> {
@@ -218,9 +226,11 @@ impl NpzWriter {
         Err(DataError::Io { place: self.place.clone(), source })
     }
 
-    fn end(&mut self, name: &str) {
+    fn end(&mut self, name: &str) -> Result<(), DataError> {
+        self.write(&self.place.array(name), self.pending.len())?;
         self.broken = false;
         self.names.push(name.to_owned());
+        Ok(())
     }
 
     /// Refuses the names that the reader refuses.

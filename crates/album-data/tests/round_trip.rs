@@ -147,11 +147,13 @@ fn parts_give_the_same_bytes_as_the_whole() {
     npz.array_f32("x", &[20_000, 3], &numbers).unwrap();
     npz.finish().unwrap();
 
-    let mut npz = NpzWriter::create(&parts, true).unwrap();
-    let pieces = numbers.chunks(7_001).map(|piece| Ok::<_, DataError>(Data::F32(piece.to_vec())));
-    npz.array_of_parts("x", DType::F32, &[20_000, 3], pieces).unwrap();
-    npz.finish().unwrap();
-    assert!(std::fs::read(&parts).unwrap() == std::fs::read(&whole).unwrap());
+    for size in [1, 35, 7_001, 50_000] {
+        let mut npz = NpzWriter::create(&parts, true).unwrap();
+        let pieces = numbers.chunks(size).map(|piece| Ok::<_, DataError>(Data::F32(piece.to_vec())));
+        npz.array_of_parts("x", DType::F32, &[20_000, 3], pieces).unwrap();
+        npz.finish().unwrap();
+        assert!(std::fs::read(&parts).unwrap() == std::fs::read(&whole).unwrap(), "parts of {size}");
+    }
 }
 
 #[test]
