@@ -82,9 +82,9 @@ def oracles(environment, kind, env):
 class Fresh:
     """An environment that can be put back to how it was made.
 
-    A reset leaves things of the episode before: the locks of drawer and window in the
-    model, button states, what the solver starts from. Making a new environment would
-    take half a second.
+    A reset leaves things of the episode before it in the model and in the environment (locks,
+    targets, button states), and noisy scenes then come out differently. Making a new
+    environment would do too, but takes half a second.
     """
 
     def __init__(self, environment, rows):
