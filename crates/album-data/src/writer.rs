@@ -19,6 +19,8 @@ pub struct NpzWriter {
     place: Place,
     method: CompressionMethod,
     names: Vec<String>,
+    /// Bytes of the array that is being written, fewer than two portions.
+    pending: Vec<u8>,
     /// Set while an array is being written, and for good if that fails.
     broken: bool,
 }
@@ -36,6 +38,7 @@ impl NpzWriter {
             place,
             method: if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored },
             names: Vec::new(),
+            pending: Vec::new(),
             broken: false,
         })
     }
@@ -62,36 +65,69 @@ impl NpzWriter {
 
     /// Adds an array of any type.
     pub fn array(&mut self, name: &str, array: &Array) -> Result<(), DataError> {
-        let shape = &array.shape;
-        let dtype = array.dtype();
-        match &array.data {
-            Data::Bool(v) => self.array_bool(name, shape, v),
-            Data::I8(v) => self.put(name, dtype, shape, v, i8::to_le_bytes),
-            Data::I16(v) => self.put(name, dtype, shape, v, i16::to_le_bytes),
-            Data::I32(v) => self.put(name, dtype, shape, v, i32::to_le_bytes),
-            Data::I64(v) => self.array_i64(name, shape, v),
-            Data::U8(v) => self.put(name, dtype, shape, v, u8::to_le_bytes),
-            Data::U16(v) => self.put(name, dtype, shape, v, u16::to_le_bytes),
-            Data::U32(v) => self.put(name, dtype, shape, v, u32::to_le_bytes),
-            Data::U64(v) => self.put(name, dtype, shape, v, u64::to_le_bytes),
-            Data::F32(v) => self.array_f32(name, shape, v),
-            Data::F64(v) => self.array_f64(name, shape, v),
+        let place = self.place.array(name);
+        if elements(&array.shape) != Some(array.data.len()) {
+            return Err(DataError::ShapeMismatch {
+                place,
+                shape: array.shape.clone(),
+                found: array.data.len(),
+            });
         }
+        self.start(name, array.dtype(), &array.shape)?;
+        self.elements_of(&place, &array.data)?;
+        self.end(name)
     }
 
     /// Completes the archive and puts it in its place.
     pub fn finish(self) -> Result<(), DataError> {
+        self.check_whole()?;
         let place = self.place;
         let io_error = |source| DataError::Io { place, source };
-        if self.broken {
-            return Err(io_error(io::Error::other(
-                "an array could not be written, so the archive is dropped",
-            )));
-        }
         match self.zip.finish() {
             Ok(file) => file.commit().map_err(io_error),
             Err(e) => Err(io_error(e.into())),
         }
+    }
+
+    /// Adds an array whose elements come in parts, one after the other, so that no more than
+    /// one of them has to be in memory.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), album_data::DataError> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("x.npz");
+    /// use album_data::{DType, Data, DataError, Npz, NpzWriter};
+    /// let mut npz = NpzWriter::create(&path, true)?;
+    /// let parts = (0..3).map(|i| Ok::<_, DataError>(Data::I64(vec![i, i])));
+    /// npz.array_of_parts("twice", DType::I64, &[3, 2], parts)?;
+    /// npz.finish()?;
+    /// assert_eq!(Npz::open(&path)?.read("twice")?.data, Data::I64(vec![0, 0, 1, 1, 2, 2]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn array_of_parts<E: From<DataError>>(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[usize],
+        parts: impl IntoIterator<Item = Result<Data, E>>,
+    ) -> Result<(), E> {
+        let place = self.place.array(name);
+        self.start(name, dtype, shape)?;
+        let mut found = 0;
+        for part in parts {
+            let part = part?;
+            if part.dtype() != dtype {
+                let expected = "the type of the whole array";
+                return Err(DataError::WrongType { place, found: part.dtype(), expected }.into());
+            }
+            found += part.len();
+            self.elements_of(&place, &part)?;
+        }
+        if elements(shape) != Some(found) {
+            return Err(DataError::ShapeMismatch { place, shape: shape.to_vec(), found }.into());
+        }
+        Ok(self.end(name)?)
     }
 
     fn put<T: Copy, const N: usize>(
@@ -106,6 +142,15 @@ impl NpzWriter {
         if elements(shape) != Some(data.len()) {
             return Err(DataError::ShapeMismatch { place, shape: shape.to_vec(), found: data.len() });
         }
+        self.start(name, dtype, shape)?;
+        self.encoded(&place, data, encode)?;
+        self.end(name)
+    }
+
+    /// Begins the entry of an array. Until [`end`](Self::end) the archive counts as broken.
+    fn start(&mut self, name: &str, dtype: DType, shape: &[usize]) -> Result<(), DataError> {
+        self.check_whole()?;
+        let place = self.place.array(name);
         let max_rank = Limits::default().max_rank;
         if shape.len() > max_rank {
             return Err(DataError::Limit {
@@ -118,8 +163,10 @@ impl NpzWriter {
         self.check_name(name)?;
         let header = header(dtype, shape);
         // Deflate grows what it cannot shrink by less than a thousandth.
-        let bytes = (header.len() + data.len() * N) as u64;
-        let large = bytes + bytes / 1000 + 1000 > u64::from(u32::MAX);
+        let bytes = (header.len() as u64).saturating_add(
+            (elements(shape).unwrap_or(usize::MAX) as u64).saturating_mul(dtype.size() as u64),
+        );
+        let large = bytes.saturating_add(bytes / 1000 + 1000) > u64::from(u32::MAX);
         let options = SimpleFileOptions::default()
             .compression_method(self.method)
             .large_file(large)
@@ -129,13 +176,58 @@ impl NpzWriter {
         let io_error = |source| DataError::Io { place: place.clone(), source };
         self.broken = true;
         self.zip.start_file(format!("{name}.npy"), options).map_err(|e| io_error(e.into()))?;
-        self.zip.write_all(&header).map_err(io_error)?;
-        let mut chunk = Vec::with_capacity(CHUNK);
-        for part in data.chunks(CHUNK / N) {
-            chunk.clear();
-            chunk.extend(part.iter().flat_map(|&x| encode(x)));
-            self.zip.write_all(&chunk).map_err(io_error)?;
+        self.zip.write_all(&header).map_err(io_error)
+    }
+
+    fn elements_of(&mut self, place: &Place, data: &Data) -> Result<(), DataError> {
+        match data {
+            Data::Bool(v) => self.encoded(place, v, |b| [u8::from(b)]),
+            Data::I8(v) => self.encoded(place, v, i8::to_le_bytes),
+            Data::I16(v) => self.encoded(place, v, i16::to_le_bytes),
+            Data::I32(v) => self.encoded(place, v, i32::to_le_bytes),
+            Data::I64(v) => self.encoded(place, v, i64::to_le_bytes),
+            Data::U8(v) => self.encoded(place, v, u8::to_le_bytes),
+            Data::U16(v) => self.encoded(place, v, u16::to_le_bytes),
+            Data::U32(v) => self.encoded(place, v, u32::to_le_bytes),
+            Data::U64(v) => self.encoded(place, v, u64::to_le_bytes),
+            Data::F32(v) => self.encoded(place, v, f32::to_le_bytes),
+            Data::F64(v) => self.encoded(place, v, f64::to_le_bytes),
         }
+    }
+
+    /// Deflate gives other bytes for other portions, so they are always of the same size.
+    fn encoded<T: Copy, const N: usize>(
+        &mut self,
+        place: &Place,
+        data: &[T],
+        encode: fn(T) -> [u8; N],
+    ) -> Result<(), DataError> {
+        for part in data.chunks(CHUNK / N) {
+            self.pending.extend(part.iter().flat_map(|&x| encode(x)));
+            if self.pending.len() >= CHUNK {
+                self.write(place, CHUNK)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes some of the bytes that wait.
+    fn write(&mut self, place: &Place, bytes: usize) -> Result<(), DataError> {
+        let written = self.zip.write_all(&self.pending[..bytes]);
+        self.pending.drain(..bytes);
+        written.map_err(|source| DataError::Io { place: place.clone(), source })
+    }
+
+    fn check_whole(&self) -> Result<(), DataError> {
+        if !self.broken {
+            return Ok(());
+        }
+        let source = io::Error::other("an array could not be written, so the archive is dropped");
+        Err(DataError::Io { place: self.place.clone(), source })
+    }
+
+    fn end(&mut self, name: &str) -> Result<(), DataError> {
+        self.write(&self.place.array(name), self.pending.len())?;
         self.broken = false;
         self.names.push(name.to_owned());
         Ok(())

@@ -137,3 +137,43 @@ fn an_unfinished_archive_leaves_the_old_one() {
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn parts_give_the_same_bytes_as_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, parts) = (dir.path().join("whole.npz"), dir.path().join("parts.npz"));
+    let numbers: Vec<f32> = (0..60_000).map(|i| (i as f32).sin()).collect();
+    let mut npz = NpzWriter::create(&whole, true).unwrap();
+    npz.array_f32("x", &[20_000, 3], &numbers).unwrap();
+    npz.finish().unwrap();
+
+    for size in [1, 35, 7_001, 50_000] {
+        let mut npz = NpzWriter::create(&parts, true).unwrap();
+        let pieces = numbers.chunks(size).map(|piece| Ok::<_, DataError>(Data::F32(piece.to_vec())));
+        npz.array_of_parts("x", DType::F32, &[20_000, 3], pieces).unwrap();
+        npz.finish().unwrap();
+        assert!(std::fs::read(&parts).unwrap() == std::fs::read(&whole).unwrap(), "parts of {size}");
+    }
+}
+
+#[test]
+fn wrong_parts_drop_the_archive() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.npz");
+    let attempt = |parts: Vec<Data>| {
+        let mut npz = NpzWriter::create(&path, false).unwrap();
+        let parts = parts.into_iter().map(Ok::<_, DataError>);
+        let message = npz.array_of_parts("x", DType::I64, &[2], parts).unwrap_err().to_string();
+        // Whatever comes after it, the array has a hole.
+        assert!(npz.array_i64("y", &[1], &[1]).is_err());
+        assert!(npz.finish().is_err());
+        assert!(!path.exists());
+        message
+    };
+    let message = attempt(vec![Data::I64(vec![1])]);
+    assert!(message.contains("1 elements were given for shape [2]"), "{message}");
+    let message = attempt(vec![Data::I64(vec![1, 2]), Data::I64(vec![3])]);
+    assert!(message.contains("3 elements were given"), "{message}");
+    let message = attempt(vec![Data::F64(vec![1.0, 2.0])]);
+    assert!(message.contains("found dtype float64"), "{message}");
+}

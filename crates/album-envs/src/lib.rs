@@ -37,9 +37,11 @@ mod maze;
 pub mod navigate;
 pub mod ogbench;
 mod oracle;
+pub mod play;
 mod point;
 mod pointmaze;
 pub mod python;
+mod stamp;
 
 pub use env::{Env, Frame, Step, make};
 pub use envs::{Answer, Envs, make_envs};

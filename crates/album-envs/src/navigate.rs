@@ -21,7 +21,7 @@ use std::path::Path;
 use std::thread;
 
 use album_data::ogbench::{MazeSize, within};
-use album_data::{Data, Npz, NpzWriter, rng};
+use album_data::{NpzWriter, rng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::EnvError;
@@ -29,12 +29,10 @@ use crate::maze::Maze;
 use crate::oracle::Oracle;
 use crate::point::advance;
 use crate::pointmaze::{TOLERANCE, near};
+use crate::stamp::{self, STAMP};
 
 /// Changes whenever equal recipes would give other data than before.
 const VERSION: i64 = 1;
-
-/// The array of a file that says which recipe it was made by.
-const STAMP: &str = "album_recipe";
 
 /// Which of the two datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +179,7 @@ pub fn record(recipe: &Recipe, threads: NonZero<usize>) -> Recording {
 pub fn cached(path: impl AsRef<Path>, recipe: &Recipe, threads: NonZero<usize>) -> Result<bool, EnvError> {
     let path = path.as_ref();
     if path.exists() {
-        return check_stamp(path, recipe).map(|()| false);
+        return stamp::check(path, &recipe.stamp(), recipe).map(|()| false);
     }
     record(recipe, threads).write(path, recipe)?;
     Ok(true)
@@ -202,21 +200,6 @@ impl Recording {
         npz.array_i64(STAMP, &[stamp.len()], &stamp)?;
         Ok(npz.finish()?)
     }
-}
-
-fn check_stamp(path: &Path, recipe: &Recipe) -> Result<(), EnvError> {
-    let mut npz = Npz::open(path)?;
-    let found = if npz.contains(STAMP) {
-        let stamp = recipe.stamp();
-        match npz.read(STAMP)?.data {
-            Data::I64(found) if found == stamp => return Ok(()),
-            Data::I64(found) => format!("recipe {found:?} instead of {stamp:?}"),
-            other => format!("a recipe of type {}", other.dtype()),
-        }
-    } else {
-        "a file that album did not make".to_owned()
-    };
-    Err(EnvError::OtherData { path: path.to_path_buf(), found, expected: recipe.to_string() })
 }
 
 /// Where one episode goes.

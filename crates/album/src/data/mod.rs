@@ -5,6 +5,7 @@ mod generate;
 mod import;
 mod inspect;
 mod list;
+mod name;
 
 use crate::failure::Failure;
 use clap::Subcommand;

@@ -1,0 +1,207 @@
+//! The `play` and `noisy` datasets of cube, scene and puzzle: scripted oracles of the package
+//! `ogbench` move things around in its own environments.
+//!
+//! The recipe is that of OGBench's published data. An oracle goes for a random target, and for
+//! a new one when it is done; `play` follows plans with smooth noise, `noisy` reacts to each
+//! state, with noise of a random strength per episode and now and then a random action.
+//! Episodes have 1001 rows and none ends early. A scene whose cube leaves what can be seen is
+//! drawn again. A tenth as many episodes are for validation.
+//!
+//! Processes of `python/play.py` record chunks of episodes into a work folder beside the files;
+//! the chunks are joined at the end, column by column. Every episode has a seed of its own and
+//! depends on nothing else, so that the files are the same for any number of processes and
+//! after any interruption.
+
+mod error;
+mod parts;
+mod record;
+mod worker;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use album_data::ogbench::{Environment, Family};
+use album_data::{DType, rng};
+use rand_chacha::rand_core::Rng;
+
+pub use crate::navigate::Split;
+use crate::stamp;
+pub use error::RecordError;
+pub use record::{Event, Outcome, Recorder};
+
+/// Changes whenever equal recipes would give other data than before.
+const VERSION: i64 = 1;
+
+/// How the oracles move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Along plans with smooth noise.
+    Play,
+    /// By what they see, with noise on every action.
+    Noisy,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Play => "play",
+            Self::Noisy => "noisy",
+        })
+    }
+}
+
+/// All that a recording depends on, next to the versions of the packages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recipe {
+    /// One of cube, scene and puzzle.
+    pub environment: &'static Environment,
+    /// How the oracles move.
+    pub kind: Kind,
+    /// Of all randomness.
+    pub seed: u64,
+    /// Episodes to learn from; a tenth as many, rounded up, are for validation.
+    pub episodes: usize,
+    /// Rows of an episode: one more than its transitions.
+    pub rows: usize,
+}
+
+impl Recipe {
+    /// The recipe of the published data, but with a seed; `None` where there is no oracle for
+    /// the environment or the kind of data.
+    ///
+    /// ```
+    /// use album_data::ogbench::TaskName;
+    /// use album_envs::play::Recipe;
+    ///
+    /// # fn main() -> Result<(), album_data::ogbench::UnknownTask> {
+    /// let of = |task: TaskName| Recipe::published(task.environment(), task.data_kind(), 0);
+    /// let recipe = of("cube-triple-play-singletask-v0".parse()?).unwrap();
+    /// assert_eq!((recipe.episodes, recipe.rows), (3000, 1001));
+    /// assert!(of("antmaze-large-navigate-singletask-v0".parse()?).is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn published(environment: &'static Environment, kind: &str, seed: u64) -> Option<Self> {
+        let kind = match kind {
+            "play" => Kind::Play,
+            "noisy" => Kind::Noisy,
+            _ => return None,
+        };
+        let episodes = match environment.family {
+            Family::Cube(1 | 2) | Family::Scene => 1000,
+            Family::Cube(3) => 3000,
+            Family::Cube(_) => 5000,
+            Family::Puzzle { rows, columns } => match rows * columns {
+                0..=16 => 1000,
+                17..=20 => 3000,
+                _ => 5000,
+            },
+            _ => return None,
+        };
+        Some(Self { environment, kind, seed, episodes, rows: 1001 })
+    }
+
+    /// The name of the dataset, e.g. `scene-play-v0`.
+    pub fn name(&self) -> String {
+        format!("{}-{}-v0", self.environment.name, self.kind)
+    }
+
+    /// The file of one of the two datasets.
+    pub fn file(&self, folder: &Path, split: Split) -> PathBuf {
+        let suffix = match split {
+            Split::Train => "",
+            Split::Validation => "-val",
+        };
+        folder.join(format!("{}{suffix}.npz", self.name()))
+    }
+
+    /// Number of episodes in one of the two datasets.
+    pub fn episodes_of(&self, split: Split) -> usize {
+        match split {
+            Split::Train => self.episodes,
+            Split::Validation => self.episodes.div_ceil(10),
+        }
+    }
+
+    /// Where unfinished work is. It serves any number of episodes.
+    pub fn work_folder(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.parts-v{VERSION}-seed{}-rows{}", self.name(), self.seed, self.rows))
+    }
+
+    /// Whether the file is there. A file that another recipe made is an error.
+    pub fn is_recorded(&self, folder: &Path, split: Split) -> Result<bool, RecordError> {
+        let path = self.file(folder, split);
+        match path.exists() {
+            false => Ok(false),
+            true => Ok(stamp::check(&path, &self.stamp(split), self).map(|()| true)?),
+        }
+    }
+
+    fn stamp(&self, split: Split) -> [i64; 8] {
+        let kind = match self.kind {
+            Kind::Play => 1,
+            Kind::Noisy => 2,
+        };
+        let number = match split {
+            Split::Train => 0,
+            Split::Validation => 1,
+        };
+        [
+            VERSION,
+            kind,
+            // These two tell the environments apart.
+            self.environment.observation_dim as i64,
+            self.environment.qpos_dim as i64,
+            number,
+            self.seed as i64,
+            self.episodes_of(split) as i64,
+            self.rows as i64,
+        ]
+    }
+
+    /// The seeds of all episodes of a dataset, in order; more episodes do not change the first.
+    fn seeds(&self, split: Split) -> Vec<u64> {
+        let split_name = match split {
+            Split::Train => "train",
+            Split::Validation => "validation",
+        };
+        let mut stream = rng::stream(self.seed, &format!("{}/{split_name}", self.kind));
+        (0..self.episodes_of(split)).map(|_| stream.next_u64()).collect()
+    }
+
+    /// The arrays of a file: name, type, and numbers in a row (`None`: the rows are numbers).
+    fn columns(&self) -> Vec<(&'static str, DType, Option<usize>)> {
+        // A free body has a quaternion in qpos and three angular velocities in qvel.
+        let free_bodies = match self.environment.family {
+            Family::Cube(cubes) => cubes,
+            Family::Scene => 1,
+            _ => 0,
+        };
+        let environment = self.environment;
+        let mut columns = vec![
+            ("observations", DType::F32, Some(environment.observation_dim)),
+            ("actions", DType::F32, Some(environment.action_dim)),
+            ("terminals", DType::Bool, None),
+            ("qpos", DType::F32, Some(environment.qpos_dim)),
+            ("qvel", DType::F32, Some(environment.qpos_dim - free_bodies)),
+        ];
+        if environment.buttons() > 0 {
+            columns.push(("button_states", DType::I64, Some(environment.buttons())));
+        }
+        columns
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} data of seed {} ({} training and {} validation episodes of {} rows)",
+            self.name(),
+            self.seed,
+            self.episodes,
+            self.episodes_of(Split::Validation),
+            self.rows
+        )
+    }
+}
