@@ -27,6 +27,9 @@ fn default_file(task: &TaskName) -> Result<PathBuf, Failure> {
         let folder = cache::folder()?;
         std::fs::create_dir_all(&folder).map_err(Failure::io(&folder))?;
         let path = folder.join(task.dataset_file());
+        if path.is_file() && fetched(&path) {
+            return Ok(path);
+        }
         let threads = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         if cached(&path, &Recipe::train(size, SEED), threads).map_err(|e| Failure::Load(e.to_string()))? {
             eprintln!("made {}", path.display());
@@ -36,9 +39,26 @@ fn default_file(task: &TaskName) -> Result<PathBuf, Failure> {
     let places = [cache::folder()?, cache::ogbench_folder()?].map(|folder| folder.join(task.dataset_file()));
     places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
         Failure::Config(format!(
-            "no data for {task}: looked for {} and {}; put the official file there or name it with --data FILE",
+            "no data for {task}: looked for {} and {}; get it with `{}`, or name a file with --data FILE",
             places[0].display(),
-            places[1].display()
+            places[1].display(),
+            how_to_get(task)
         ))
     })
+}
+
+/// Whether `album data fetch` put a file there: it leaves a note beside it.
+fn fetched(path: &Path) -> bool {
+    let mut note = path.as_os_str().to_owned();
+    note.push(".json");
+    Path::new(&note).is_file()
+}
+
+/// The command that brings a dataset.
+pub fn how_to_get(task: &TaskName) -> String {
+    let verb = match task.data_kind() {
+        "play" | "noisy" => "generate",
+        _ => "fetch",
+    };
+    format!("album data {verb} {}", task.dataset_name())
 }
