@@ -160,24 +160,20 @@ impl Plan {
     fn of_source(path: &Path, environment: Option<&Environment>) -> Result<Self, DataError> {
         let npz = Npz::open_with(path, &limits())?;
         let rows = terminals(&npz)?.shape()[0];
+        let width = |name, least| matrix(&npz, name, rows, least).map(|reader| reader.width());
+        let dims = [width("observations", 1)?, width("actions", 1)?];
         let (mut qpos, mut buttons) = (0, 0);
         if let Some(environment) = environment {
-            let needs = (1..=Environment::TASKS).map(|task| environment.goal(task).needs());
-            (qpos, buttons) = needs.fold((0, 0), |most, n| (most.0.max(n.qpos), most.1.max(n.button_states)));
-        }
-        let mut widths = BTreeMap::new();
-        for (name, least, must) in [
-            ("observations", 1, true),
-            ("actions", 1, true),
-            ("qpos", qpos, qpos > 0),
-            ("button_states", buttons, buttons > 0),
-        ] {
-            if must || npz.contains(name) {
-                widths.insert(name, matrix(&npz, name, rows, least)?.width());
+            check_dims(environment, path, rows, dims)?;
+            for needs in (1..=Environment::TASKS).map(|task| environment.goal(task).needs()) {
+                (qpos, buttons) = (qpos.max(needs.qpos), buttons.max(needs.button_states));
             }
         }
-        if let Some(environment) = environment {
-            check_dims(environment, path, rows, [widths["observations"], widths["actions"]])?;
+        let mut widths = BTreeMap::from([("observations", dims[0]), ("actions", dims[1])]);
+        for (name, least) in [("qpos", qpos), ("button_states", buttons)] {
+            if least > 0 || npz.contains(name) {
+                widths.insert(name, width(name, least)?);
+            }
         }
         Ok(Self { widths, rows })
     }
