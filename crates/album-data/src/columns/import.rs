@@ -160,6 +160,9 @@ impl Plan {
     fn of_source(path: &Path, environment: Option<&Environment>) -> Result<Self, DataError> {
         let npz = Npz::open_with(path, &limits())?;
         let rows = terminals(&npz)?.shape()[0];
+        if rows == 0 {
+            return Err(DataError::NoTransitions { place: Place::file(path) });
+        }
         let width = |name, least| matrix(&npz, name, rows, least).map(|reader| reader.width());
         let dims = [width("observations", 1)?, width("actions", 1)?];
         let (mut qpos, mut buttons) = (0, 0);
