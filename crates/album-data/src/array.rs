@@ -131,6 +131,23 @@ impl Data {
         self.len() == 0
     }
 
+    /// A copy of some of the elements.
+    pub(crate) fn range(&self, range: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::Bool(v) => Self::Bool(v[range].to_vec()),
+            Self::I8(v) => Self::I8(v[range].to_vec()),
+            Self::I16(v) => Self::I16(v[range].to_vec()),
+            Self::I32(v) => Self::I32(v[range].to_vec()),
+            Self::I64(v) => Self::I64(v[range].to_vec()),
+            Self::U8(v) => Self::U8(v[range].to_vec()),
+            Self::U16(v) => Self::U16(v[range].to_vec()),
+            Self::U32(v) => Self::U32(v[range].to_vec()),
+            Self::U64(v) => Self::U64(v[range].to_vec()),
+            Self::F32(v) => Self::F32(v[range].to_vec()),
+            Self::F64(v) => Self::F64(v[range].to_vec()),
+        }
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         match self {

@@ -59,7 +59,8 @@ impl AtomicFile {
             Err(e) if e.kind() == io::ErrorKind::NotFound => (path.to_path_buf(), None),
             Err(e) => return Err(e),
         };
-        let (temporary, file) = create_beside(&target)?;
+        let (temporary, file) =
+            create_beside(&target, |path| OpenOptions::new().write(true).create_new(true).open(path))?;
         // From here on, dropping `this` removes the temporary file.
         let this = Self { temporary: Some(temporary), target, file };
         if let Some(permissions) = permissions {
@@ -104,9 +105,61 @@ impl Drop for AtomicFile {
     }
 }
 
-/// Creates a file with a name of its own in the target's directory, because a
+/// A folder that appears under its name only on [`commit`](Self::commit), with all its files.
+///
+/// Dropped without a commit, it leaves no trace.
+#[derive(Debug)]
+pub struct AtomicFolder {
+    /// `None` once the temporary folder has been renamed.
+    temporary: Option<PathBuf>,
+    target: PathBuf,
+}
+
+impl AtomicFolder {
+    /// Starts a new version of the folder `target`.
+    pub fn create(target: &Path) -> io::Result<Self> {
+        let (temporary, ()) = create_beside(target, |path| fs::create_dir(path))?;
+        Ok(Self { temporary: Some(temporary), target: target.to_path_buf() })
+    }
+
+    /// Where to write the files. Whoever writes them also brings them to the disk.
+    pub fn path(&self) -> &Path {
+        self.temporary.as_deref().unwrap_or(&self.target)
+    }
+
+    /// Puts the folder in its place. One that is there already is removed, after a moment in which there is
+    /// none: systems cannot exchange folders everywhere.
+    pub fn commit(mut self) -> io::Result<()> {
+        let Some(temporary) = self.temporary.clone() else { return Ok(()) };
+        sync_directory(&temporary)?;
+        if self.target.exists() {
+            let (aside, ()) = create_beside(&self.target, |path| fs::rename(&self.target, path))?;
+            if let Err(e) = fs::rename(&temporary, &self.target) {
+                fs::rename(&aside, &self.target)?;
+                return Err(e);
+            }
+            self.temporary = None;
+            fs::remove_dir_all(&aside)?;
+        } else {
+            fs::rename(&temporary, &self.target)?;
+            self.temporary = None;
+        }
+        sync_directory(&directory_of(&self.target))
+    }
+}
+
+impl Drop for AtomicFolder {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nobody is left to tell if this fails.
+            let _ = fs::remove_dir_all(temporary);
+        }
+    }
+}
+
+/// Creates something with a name of its own in the target's directory, because a
 /// rename is atomic only within one file system.
-fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+fn create_beside<T>(target: &Path, create: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let Some(name) = target.file_name() else {
         return Err(io::Error::new(
@@ -123,8 +176,8 @@ fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
         temporary.push(name);
         temporary.push(format!(".{:x}-{count:x}-{time:x}.tmp", std::process::id()));
         let temporary = directory_of(target).join(temporary);
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-            Ok(file) => return Ok((temporary, file)),
+        match create(&temporary) {
+            Ok(created) => return Ok((temporary, created)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
@@ -187,6 +240,26 @@ mod tests {
         file.write_all(b"new").unwrap();
         drop(file);
         assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn folders_are_whole_or_not_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("folder");
+        let build = |text: &str| {
+            let folder = AtomicFolder::create(&target).unwrap();
+            fs::write(folder.path().join("x"), text).unwrap();
+            folder
+        };
+        drop(build("lost"));
+        assert!(names(dir.path()).is_empty());
+        build("old").commit().unwrap();
+        let new = build("new");
+        assert_eq!(fs::read(target.join("x")).unwrap(), b"old");
+        new.commit().unwrap();
+        assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
+        assert_eq!(names(dir.path()), ["folder"]);
+        assert!(AtomicFolder::create(&dir.path().join("missing/folder")).is_err());
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Transitions in memory, as the neural agents use them.
+//! Transitions as the neural agents use them, in memory or in mapped files.
 
 use sha2::{Digest, Sha256};
 
 use crate::array::value_error;
+use crate::column::{Column, sha256};
 use crate::episodes::{Episodes, Location};
 use crate::error::{DataError, Place};
 
@@ -52,6 +53,10 @@ pub struct Rows {
 /// with an array of next states it halves the memory, and the rows `t` and `t + 1`
 /// are neighbours.
 ///
+/// Observations and actions of data that was imported into a folder of columns stay in
+/// files that are mapped into memory, see [`columns`](crate::columns); all methods are
+/// the same.
+///
 /// *Masks* say where the task is solved: there is no future value. *Terminals*
 /// only say where a recording ends: its last state has a value like any other.
 ///
@@ -80,8 +85,8 @@ pub struct Rows {
 pub struct Dataset {
     observation_dim: usize,
     action_dim: usize,
-    observations: Vec<f32>,
-    actions: Vec<f32>,
+    observations: Column,
+    actions: Column,
     rewards: Vec<f32>,
     masks: Vec<f32>,
     episodes: Episodes,
@@ -116,28 +121,29 @@ impl Dataset {
         check_length("actions", actions.len(), action_dim)?;
         check_length("rewards", rewards.len(), 1)?;
         check_length("masks", masks.len(), 1)?;
-        if terminals.last() == Some(&false) {
-            let expected = "true: the last row of the data ends an episode";
-            return Err(value_error(place.array("terminals"), &[count], count - 1, false, expected));
+        let episodes = episodes(&terminals, place)?;
+        if let Some(i) = first_not_finite(&observations) {
+            let shape = [count, observation_dim];
+            return Err(value_error(place.array("observations"), &shape, i, observations[i], FINITE));
         }
-
-        let episodes = Episodes::from_last_rows(&terminals);
-        if episodes.transitions() == 0 {
-            return Err(DataError::NoTransitions { place: place.clone() });
+        if let Err(i) = settle_actions(&mut actions, action_dim, &terminals) {
+            let shape = [count, action_dim];
+            return Err(value_error(place.array("actions"), &shape, i, actions[i], FINITE));
         }
-        for row in episodes.last_rows() {
-            actions[row * action_dim..(row + 1) * action_dim].fill(0.0);
-            rewards[row] = 0.0;
-            masks[row] = 1.0;
-        }
-        check(place, "observations", &observations, &[count, observation_dim], f32::is_finite, FINITE)?;
-        check(place, "actions", &actions, &[count, action_dim], f32::is_finite, FINITE)?;
-        check(place, "rewards", &rewards, &[count], f32::is_finite, FINITE)?;
-        check(place, "masks", &masks, &[count], |mask| mask == 0.0 || mask == 1.0, "0 or 1")?;
-        for action in &mut actions {
-            *action = action.clamp(-ACTION_LIMIT, ACTION_LIMIT);
-        }
+        settle_labels(&mut rewards, &mut masks, &episodes, place)?;
+        let (observations, actions) = (Column::Owned(observations), Column::Owned(actions));
         Ok(Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes })
+    }
+
+    /// Puts together columns that were checked while they were read.
+    pub(crate) fn from_columns(
+        [observation_dim, action_dim]: [usize; 2],
+        [observations, actions]: [Column; 2],
+        labels: Labels,
+        episodes: Episodes,
+    ) -> Self {
+        let Labels { rewards, masks } = labels;
+        Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes }
     }
 
     /// Number of transitions.
@@ -201,11 +207,12 @@ impl Dataset {
     }
 
     /// SHA-256 of the contents as 64 hexadecimal digits: of the dimensions, the
-    /// episode lengths and all numbers. Equal data has an equal hash, whatever
-    /// file it came from and on every machine. Takes about a second for a gigabyte.
+    /// episode lengths and the SHA-256 of each column. Equal data has an equal hash,
+    /// whatever file it came from and on every machine. Takes about a second for a
+    /// gigabyte in memory; mapped columns bring theirs from their import.
     pub fn content_hash(&self) -> String {
         let mut hash = Sha256::new();
-        hash.update(b"album dataset 1");
+        hash.update(b"album dataset 2");
         let mut count = |n: usize| hash.update((n as u64).to_le_bytes());
         count(self.observation_dim);
         count(self.action_dim);
@@ -213,14 +220,10 @@ impl Dataset {
         for episode in 0..self.episodes.len() {
             count(self.episodes.length(episode));
         }
-        let mut bytes = Vec::with_capacity(1 << 16);
-        for column in [&self.observations, &self.actions, &self.rewards, &self.masks] {
-            for part in column.chunks(1 << 14) {
-                bytes.clear();
-                bytes.extend(part.iter().flat_map(|x| x.to_le_bytes()));
-                hash.update(&bytes);
-            }
-        }
+        hash.update(self.observations.sha256());
+        hash.update(self.actions.sha256());
+        hash.update(sha256(&self.rewards));
+        hash.update(sha256(&self.masks));
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
@@ -251,21 +254,70 @@ impl Dataset {
     }
 }
 
+/// What a task says about each row.
+pub(crate) struct Labels {
+    pub rewards: Vec<f32>,
+    pub masks: Vec<f32>,
+}
+
 pub(crate) const FINITE: &str = "a finite number";
 
-/// Refuses the first number that does not pass.
-pub(crate) fn check(
-    place: &Place,
-    key: &str,
-    data: &[f32],
-    shape: &[usize],
-    good: fn(f32) -> bool,
-    expected: &'static str,
-) -> Result<(), DataError> {
-    match data.iter().position(|&x| !good(x)) {
-        None => Ok(()),
-        Some(i) => Err(value_error(place.array(key), shape, i, data[i], expected)),
+/// The episodes of rows whose last one ends an episode. There must be a transition.
+pub(crate) fn episodes(terminals: &[bool], place: &Place) -> Result<Episodes, DataError> {
+    if terminals.last() == Some(&false) {
+        let (count, expected) = (terminals.len(), UNFINISHED);
+        return Err(value_error(place.array("terminals"), &[count], count - 1, false, expected));
     }
+    let episodes = Episodes::from_last_rows(terminals);
+    if episodes.transitions() == 0 {
+        return Err(DataError::NoTransitions { place: place.clone() });
+    }
+    Ok(episodes)
+}
+
+pub(crate) const UNFINISHED: &str = "true: the last row of the data ends an episode";
+
+/// Where the first infinity or NaN is.
+pub(crate) fn first_not_finite(data: &[f32]) -> Option<usize> {
+    // Without an early exit the inner loop becomes vector instructions.
+    let bad = |part: &[f32]| part.iter().fold(false, |bad, x| bad | !x.is_finite());
+    let part = data.chunks(4096).position(bad)?;
+    data[part * 4096..].iter().position(|x| !x.is_finite()).map(|i| part * 4096 + i)
+}
+
+/// Clips actions and clears the unused ones of last rows, or tells where one is not finite.
+pub(crate) fn settle_actions(actions: &mut [f32], dim: usize, last: &[bool]) -> Result<(), usize> {
+    for (row, _) in last.iter().enumerate().filter(|(_, last)| **last) {
+        actions[row * dim..(row + 1) * dim].fill(0.0);
+    }
+    if let Some(i) = first_not_finite(actions) {
+        return Err(i);
+    }
+    for action in actions {
+        *action = action.clamp(-ACTION_LIMIT, ACTION_LIMIT);
+    }
+    Ok(())
+}
+
+/// Clears the unused labels of last rows and checks the others.
+pub(crate) fn settle_labels(
+    rewards: &mut [f32],
+    masks: &mut [f32],
+    episodes: &Episodes,
+    place: &Place,
+) -> Result<(), DataError> {
+    for row in episodes.last_rows() {
+        rewards[row] = 0.0;
+        masks[row] = 1.0;
+    }
+    let count = rewards.len();
+    if let Some(i) = first_not_finite(rewards) {
+        return Err(value_error(place.array("rewards"), &[count], i, rewards[i], FINITE));
+    }
+    if let Some(i) = masks.iter().position(|&mask| mask != 0.0 && mask != 1.0) {
+        return Err(value_error(place.array("masks"), &[count], i, masks[i], "0 or 1"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -337,7 +389,7 @@ mod tests {
         let hash = data.content_hash();
         assert_eq!(hash, data.clone().content_hash());
         // Must never change: checkpoints hold it. Computed by another program.
-        assert_eq!(hash, "ad2d32773e6b24d0de7c131fa12680050a60ced5085d0789d3eb568343e71060");
+        assert_eq!(hash, "45bba9edf218e64512242ce2f8930755b6888f97ad8f5490f65b960c6b818cb8");
         let mut unused = rows();
         unused.actions[5] = 3.0;
         assert_eq!(Dataset::from_rows(unused).unwrap().content_hash(), hash);

@@ -245,6 +245,24 @@ pub enum DataError {
         expected: String,
     },
 
+    /// A folder of columns is not as its import left it.
+    #[error("{place}: damaged columns: {problem}; import the data again")]
+    DamagedColumns {
+        /// The folder, or the file in it.
+        place: Place,
+        /// What was found and what was expected.
+        problem: String,
+    },
+
+    /// A folder of columns would take the place of something else.
+    #[error("{place}: {problem}")]
+    Exists {
+        /// The folder that was to be written.
+        place: Place,
+        /// What is there, and what to do.
+        problem: &'static str,
+    },
+
     /// There is not one transition to learn from.
     #[error("{place}: found no transition, expected an episode of at least two rows")]
     NoTransitions {

@@ -90,28 +90,51 @@ pub(crate) fn read_array(
     place: &Place,
     limits: &Limits,
 ) -> Result<Array, DataError> {
-    let (header, header_bytes) = read_header(reader, size, place, limits)?;
-    let Header { dtype, fortran, shape } = header;
+    let layout = read_layout(reader, size, place, limits)?;
+    read_elements(reader, layout, place)
+}
+
+/// What a header says of the elements behind it, once it agrees with their size.
+pub(crate) struct Layout {
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    /// Whether the elements stand in another order than ours.
+    pub fortran: bool,
+    pub count: usize,
+    pub bytes: u64,
+}
+
+/// Reads the header of an array that takes `size` bytes in all.
+pub(crate) fn read_layout(
+    reader: &mut dyn Read,
+    size: u64,
+    place: &Place,
+    limits: &Limits,
+) -> Result<Layout, DataError> {
+    let (Header { dtype, fortran, shape }, header_bytes) = read_header(reader, size, place, limits)?;
     let overflow = || DataError::Header {
         place: place.clone(),
         problem: format!("shape {shape:?} has more elements than any memory"),
     };
     let count = elements(&shape).ok_or_else(overflow)?;
-    let bytes = count.checked_mul(dtype.size()).ok_or_else(overflow)?;
+    let bytes = count.checked_mul(dtype.size()).ok_or_else(overflow)? as u64;
     let found = size - header_bytes;
-    if found != bytes as u64 {
-        return Err(DataError::Length { place: place.clone(), shape, found, expected: bytes as u64 });
+    if found != bytes {
+        return Err(DataError::Length { place: place.clone(), shape, found, expected: bytes });
     }
+    // One axis, or none, is in both orders at once; so is no element.
+    let fortran = fortran && shape.len() > 1 && count > 0;
+    Ok(Layout { dtype, shape, fortran, count, bytes })
+}
 
-    let mut source = Elements {
-        reader,
-        place,
-        shape: &shape,
-        // One axis, or none, is in both orders at once; so is no element.
-        fortran: fortran && shape.len() > 1 && count > 0,
-        count,
-        bytes: bytes as u64,
-    };
+/// Reads the elements that a header announced.
+pub(crate) fn read_elements(
+    reader: &mut dyn Read,
+    layout: Layout,
+    place: &Place,
+) -> Result<Array, DataError> {
+    let Layout { dtype, shape, fortran, count, bytes } = layout;
+    let mut source = Elements { reader, place, shape: &shape, fortran, count, bytes };
     let data = match dtype {
         DType::Bool => Data::Bool(source.bools()?),
         DType::I8 => Data::I8(source.vector(i8::from_le_bytes)?),

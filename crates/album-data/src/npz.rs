@@ -1,10 +1,9 @@
 //! npz archives: several npy arrays in one zip file.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 
 use crate::array::Array;
@@ -12,6 +11,7 @@ use crate::directory::{Entry, Method, read_directory};
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
 use crate::npy::{CHUNK, fill, open_regular, read_array};
+use crate::row_reader::RowReader;
 
 /// An open `.npz` archive.
 ///
@@ -59,66 +59,71 @@ impl Npz {
 
     /// Reads one array.
     pub fn read(&mut self, name: &str) -> Result<Array, DataError> {
-        let place = self.place.array(name);
-        let Some(entry) = self.entries.iter().find(|entry| entry.key == name) else {
-            return Err(DataError::Missing { place, available: self.names.clone() });
-        };
-        let mut stream = EntryReader::new(&mut self.file, entry, &place)?;
+        let (entry, place) = self.find(name)?;
+        let mut stream = EntryReader::new(&self.file, entry);
         let array = read_array(&mut stream, entry.size, &place, &self.limits)?;
         stream.finish(&place)?;
         Ok(array)
     }
+
+    /// Starts to read one array row by row. Several may be read at the same time.
+    pub(crate) fn rows(&self, name: &str) -> Result<RowReader<'_>, DataError> {
+        let (entry, place) = self.find(name)?;
+        RowReader::of_entry(EntryReader::new(&self.file, entry), entry.size, place, &self.limits)
+    }
+
+    fn find(&self, name: &str) -> Result<(&Entry, Place), DataError> {
+        let place = self.place.array(name);
+        match self.entries.iter().find(|entry| entry.key == name) {
+            Some(entry) => Ok((entry, place)),
+            None => Err(DataError::Missing { place, available: self.names.clone() }),
+        }
+    }
 }
 
 /// The inflated bytes of one entry.
-struct EntryReader<'a> {
+pub(crate) struct EntryReader<'a> {
     decoder: Decoder<'a>,
-    crc: Crc,
+    crc: crc32fast::Hasher,
     expected_crc: u32,
 }
 
-type Raw<'a> = BufReader<Take<&'a mut File>>;
-
 enum Decoder<'a> {
-    Stored(Raw<'a>),
-    Deflate(DeflateDecoder<Raw<'a>>),
+    Stored(Range<'a>),
+    Deflate(DeflateDecoder<BufReader<Range<'a>>>),
 }
 
 impl<'a> EntryReader<'a> {
-    fn new(file: &'a mut File, entry: &Entry, place: &Place) -> Result<Self, DataError> {
-        file.seek(SeekFrom::Start(entry.start))
-            .map_err(|source| DataError::Io { place: place.clone(), source })?;
-        let raw = BufReader::with_capacity(CHUNK, file.take(entry.compressed));
-        Ok(Self {
+    fn new(file: &'a File, entry: &Entry) -> Self {
+        let raw = Range { file, at: entry.start, left: entry.compressed };
+        Self {
             decoder: match entry.method {
                 Method::Stored => Decoder::Stored(raw),
-                Method::Deflate => Decoder::Deflate(DeflateDecoder::new(raw)),
+                Method::Deflate => {
+                    Decoder::Deflate(DeflateDecoder::new(BufReader::with_capacity(CHUNK, raw)))
+                }
             },
-            crc: Crc::new(),
+            crc: crc32fast::Hasher::new(),
             expected_crc: entry.crc,
-        })
+        }
     }
 
     /// Checks that nothing follows and that the bytes are those once written.
-    fn finish(mut self, place: &Place) -> Result<(), DataError> {
+    pub(crate) fn finish(mut self, place: &Place) -> Result<(), DataError> {
         if fill(&mut self, &mut [0], place)? > 0 {
             return Err(DataError::DamagedData {
                 place: place.clone(),
                 problem: "it inflates to more bytes than the table of contents says".to_owned(),
             });
         }
-        if self.crc.sum() != self.expected_crc {
-            return Err(DataError::Checksum {
-                place: place.clone(),
-                found: self.crc.sum(),
-                expected: self.expected_crc,
-            });
+        let found = self.crc.finalize();
+        if found != self.expected_crc {
+            return Err(DataError::Checksum { place: place.clone(), found, expected: self.expected_crc });
         }
-        let raw = match &mut self.decoder {
-            Decoder::Stored(raw) => raw,
-            Decoder::Deflate(decoder) => decoder.get_mut(),
+        let Decoder::Deflate(mut decoder) = self.decoder else {
+            return Ok(()); // was read to its end above
         };
-        match raw.fill_buf() {
+        match decoder.get_mut().fill_buf() {
             Ok([]) => Ok(()),
             Ok(_) => Err(DataError::DamagedData {
                 place: place.clone(),
@@ -138,4 +143,31 @@ impl Read for EntryReader<'_> {
         self.crc.update(&buffer[..n]);
         Ok(n)
     }
+}
+
+/// A part of a file. Does not move the file's own position, so that several can be read at once.
+struct Range<'a> {
+    file: &'a File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Range<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let n = read_at(self.file, &mut buffer[..wanted], self.at)?;
+        self.at += n as u64;
+        self.left -= n as u64;
+        Ok(n)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
 }

@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
-use crate::array::Array;
-use crate::dataset::{Dataset, FINITE, Rows, check};
+use crate::column::Column;
+use crate::columns;
+use crate::dataset::{Dataset, FINITE, Labels, episodes, first_not_finite, settle_actions, settle_labels};
+use crate::episodes::Episodes;
 use crate::error::{DataError, Place};
+use crate::matrix::{matrix, only_finite, read_matrix, read_terminals, reserve};
 use crate::npz::Npz;
-use crate::ogbench::TaskName;
+use crate::ogbench::{Environment, TaskName};
+use crate::row_reader::RowReader;
 
 /// What a labelling function looks at: how many numbers of each kind a row must
 /// have at least. A column of which it needs 0 is not read for it.
@@ -46,8 +50,11 @@ pub struct Label {
 /// The file holds `observations`, `actions` and `terminals`, one entry per row, and
 /// the columns that `needs` asks for. An episode's last row has `terminals` true and
 /// an action without meaning. Every label is made from the row's own state, before
-/// its action. Columns that only the labels need are dropped before the large ones
-/// are read, so that little more memory is used than the dataset takes.
+/// its action. Columns that only the labels need pass by in parts, so that little more
+/// memory is used than the dataset takes, while another thread reads the observations.
+///
+/// In place of a file there may be a folder that [`columns::import`] made of one or
+/// several: its observations and actions stay on the disk.
 ///
 /// ```
 /// use album_data::ogbench::{Label, Needs, load_labelled};
@@ -75,101 +82,157 @@ pub struct Label {
 pub fn load_labelled(
     path: impl AsRef<Path>,
     needs: Needs,
-    label: impl Fn(&RowState<'_>) -> Label,
+    label: impl Fn(&RowState<'_>) -> Label + Sync,
 ) -> Result<Dataset, DataError> {
     let path = path.as_ref();
-    let mut npz = Npz::open(path)?;
-    let terminals = npz.read("terminals")?;
-    if terminals.shape.len() != 1 {
-        return Err(wrong_shape(terminals, "one flag per row".to_owned()));
+    if path.is_dir() {
+        return load_columns(path, needs, &label);
     }
-    let terminals = terminals.to_bools()?;
+    let place = Place::file(path);
+    let npz = Npz::open(path)?;
+    let terminals = read_terminals(&npz)?;
+    let episodes = episodes(&terminals, &place)?;
     let count = terminals.len();
-
-    let mut rows = Rows { terminals, ..Rows::default() };
-    let read_observations = |npz: &mut Npz, rows: &mut Rows| {
-        (rows.observation_dim, rows.observations) =
-            read_floats(npz, "observations", count, needs.observation)?;
-        Ok::<_, DataError>(())
-    };
-    if needs.observation > 0 {
-        read_observations(&mut npz, &mut rows)?;
-    }
-    {
-        let (qpos_dim, qpos) =
-            if needs.qpos > 0 { read_floats(&mut npz, "qpos", count, needs.qpos)? } else { (0, Vec::new()) };
-        check(&Place::file(path), "qpos", &qpos, &[count, qpos_dim], f32::is_finite, FINITE)?;
-        let (buttons, button_states) = if needs.button_states > 0 {
-            let (buttons, array) = read_matrix(&mut npz, "button_states", count, needs.button_states)?;
-            (buttons, array.to_integers()?)
-        } else {
-            (0, Vec::new())
+    let read_observations =
+        || read_matrix(matrix(&npz, "observations", count, needs.observation)?, only_finite);
+    let read_others = |observations: (&[f32], usize)| {
+        let actions = read_matrix(matrix(&npz, "actions", count, 1)?, |first, chunk, dim| {
+            settle_actions(chunk, dim, &terminals[first..first + chunk.len() / dim])
+        })?;
+        let wanted = |key, columns| (columns > 0).then(|| matrix(&npz, key, count, columns)).transpose();
+        let states = States {
+            observations,
+            qpos: wanted("qpos", needs.qpos)?,
+            button_states: wanted("button_states", needs.button_states)?,
         };
-        let seen_dim = if needs.observation > 0 { rows.observation_dim } else { 0 };
-        rows.rewards.reserve_exact(count);
-        rows.masks.reserve_exact(count);
-        for i in 0..count {
-            let label = label(&RowState {
-                observation: &rows.observations[i * seen_dim..(i + 1) * seen_dim],
-                qpos: &qpos[i * qpos_dim..(i + 1) * qpos_dim],
-                button_states: &button_states[i * buttons..(i + 1) * buttons],
-            });
-            rows.rewards.push(label.reward);
-            rows.masks.push(label.mask);
-        }
-    }
-    if needs.observation == 0 {
-        read_observations(&mut npz, &mut rows)?;
-    }
-    (rows.action_dim, rows.actions) = read_floats(&mut npz, "actions", count, 1)?;
-    Dataset::checked(rows, &Place::file(path))
+        Ok((actions, states.label(&episodes, &place, &label)?))
+    };
+    let ((observation_dim, observations), ((action_dim, actions), labels)) = if needs.observation > 0 {
+        let observations = read_observations()?;
+        let others = read_others((&observations.1, observations.0))?;
+        (observations, others)
+    } else {
+        let (observations, others) = both(read_observations, || read_others((&[], 0)));
+        (observations?, others?)
+    };
+    let dims = [observation_dim, action_dim];
+    let data = [Column::Owned(observations), Column::Owned(actions)];
+    Ok(Dataset::from_columns(dims, data, labels, episodes))
 }
 
-/// Reads the file of a task: [`load_labelled`] with the task's goal, and the
+/// [`load_labelled`] for a folder of columns.
+fn load_columns(
+    path: &Path,
+    needs: Needs,
+    label: &(impl Fn(&RowState<'_>) -> Label + Sync),
+) -> Result<Dataset, DataError> {
+    let folder = columns::Folder::open(path)?;
+    let (episodes, dims) = (folder.episodes()?, [folder.width("observations")?, folder.width("actions")?]);
+    let data = [folder.map("observations")?, folder.map("actions")?];
+    let wanted = |key, columns| (columns > 0).then(|| folder.rows(key, columns)).transpose();
+    let states = States {
+        observations: if needs.observation > 0 { (&data[0], dims[0]) } else { (&[], 0) },
+        qpos: wanted("qpos", needs.qpos)?,
+        button_states: wanted("button_states", needs.button_states)?,
+    };
+    let labels = states.label(&episodes, &Place::file(path), label)?;
+    Ok(Dataset::from_columns(dims, data, labels, episodes))
+}
+
+/// Reads the file or folder of a task: [`load_labelled`] with the task's goal, and the
 /// dimensions must be those of its environment.
 pub fn load_task(path: impl AsRef<Path>, task: &TaskName) -> Result<Dataset, DataError> {
     let goal = task.goal();
     let path = path.as_ref();
     let dataset = load_labelled(path, goal.needs(), |row| goal.label(row))?;
-    let environment = task.environment();
+    let dims = [dataset.observation_dim(), dataset.action_dim()];
+    check_dims(task.environment(), path, dataset.episodes().rows(), dims)?;
+    Ok(dataset)
+}
+
+/// Refuses data of other dimensions than the environment's.
+pub(crate) fn check_dims(
+    environment: &Environment,
+    path: &Path,
+    rows: usize,
+    [observation_dim, action_dim]: [usize; 2],
+) -> Result<(), DataError> {
     for (key, found, expected) in [
-        ("observations", dataset.observation_dim(), environment.observation_dim),
-        ("actions", dataset.action_dim(), environment.action_dim),
+        ("observations", observation_dim, environment.observation_dim),
+        ("actions", action_dim, environment.action_dim),
     ] {
         if found != expected {
             return Err(DataError::WrongShape {
                 place: Place::file(path).array(key),
-                found: vec![dataset.episodes().rows(), found],
+                found: vec![rows, found],
                 expected: format!("{expected} columns for {}", environment.name),
             });
         }
     }
-    Ok(dataset)
+    Ok(())
 }
 
-/// A matrix with this many rows and at least so many columns, and its width.
-fn read_matrix(npz: &mut Npz, key: &str, rows: usize, columns: usize) -> Result<(usize, Array), DataError> {
-    let array = npz.read(key)?;
-    let least = columns.max(1);
-    match array.shape[..] {
-        [found, width] if found == rows && width >= least => Ok((width, array)),
-        _ => {
-            let expected = format!("[{rows}, at least {least}], since there are {rows} `terminals`");
-            Err(wrong_shape(array, expected))
+/// Does both, on two threads if there can be a second one.
+fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, &first) {
+        Ok(thread) => {
+            let second = second();
+            (thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
         }
+        Err(_) => (first(), second()),
+    })
+}
+
+/// The columns that labels are made of.
+struct States<'a> {
+    /// And the numbers in each; 0 where none are needed.
+    observations: (&'a [f32], usize),
+    qpos: Option<RowReader<'a>>,
+    button_states: Option<RowReader<'a>>,
+}
+
+impl States<'_> {
+    /// Labels every row.
+    fn label(
+        mut self,
+        episodes: &Episodes,
+        place: &Place,
+        label: &impl Fn(&RowState<'_>) -> Label,
+    ) -> Result<Labels, DataError> {
+        let count = episodes.rows();
+        let (seen, seen_dim) = self.observations;
+        let width = |reader: &Option<RowReader<'_>>| reader.as_ref().map_or(0, RowReader::width);
+        let (qpos_dim, buttons) = (width(&self.qpos), width(&self.button_states));
+        let readers = self.qpos.iter().chain(&self.button_states);
+        let step = readers.map(RowReader::chunk_rows).min().unwrap_or(count);
+        let mut labels = Labels { rewards: reserve(count, place)?, masks: reserve(count, place)? };
+        let (mut qpos, mut button_states) = (Vec::new(), Vec::new());
+        for first in (0..count).step_by(step) {
+            let rows = step.min(count - first);
+            if let Some(reader) = &mut self.qpos {
+                qpos.clear();
+                reader.append_f32(rows, &mut qpos)?;
+                if let Some(i) = first_not_finite(&qpos) {
+                    return Err(reader.value_error(rows, i, qpos[i], FINITE));
+                }
+            }
+            if let Some(reader) = &mut self.button_states {
+                button_states = reader.integers(rows)?;
+            }
+            for i in 0..rows {
+                let label = label(&RowState {
+                    observation: &seen[(first + i) * seen_dim..(first + i + 1) * seen_dim],
+                    qpos: &qpos[i * qpos_dim..(i + 1) * qpos_dim],
+                    button_states: &button_states[i * buttons..(i + 1) * buttons],
+                });
+                labels.rewards.push(label.reward);
+                labels.masks.push(label.mask);
+            }
+        }
+        for reader in [self.qpos, self.button_states].into_iter().flatten() {
+            reader.finish()?;
+        }
+        settle_labels(&mut labels.rewards, &mut labels.masks, episodes, place)?;
+        Ok(labels)
     }
-}
-
-fn read_floats(
-    npz: &mut Npz,
-    key: &str,
-    rows: usize,
-    columns: usize,
-) -> Result<(usize, Vec<f32>), DataError> {
-    let (width, array) = read_matrix(npz, key, rows, columns)?;
-    Ok((width, array.into_f32()?))
-}
-
-fn wrong_shape(array: Array, expected: String) -> DataError {
-    DataError::WrongShape { place: array.place, found: array.shape, expected }
 }

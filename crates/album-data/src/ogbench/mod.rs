@@ -25,6 +25,7 @@ mod task_name;
 
 pub use environment::{ENVIRONMENTS, Environment, Family};
 pub use goal::{Goal, within};
+pub(crate) use load::check_dims;
 pub use load::{Label, Needs, RowState, load_labelled, load_task};
 pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};
 pub use task_name::{TaskName, UnknownDataset, UnknownTask};

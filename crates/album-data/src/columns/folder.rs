@@ -1,0 +1,144 @@
+//! An imported folder, opened.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::array::DType;
+use crate::column::Column;
+use crate::columns::manifest::{ColumnFile, EPISODES, Manifest, dtype, file_name};
+use crate::columns::map::MappedFile;
+use crate::episodes::Episodes;
+use crate::error::{DataError, Place};
+use crate::npy::open_regular;
+use crate::row_reader::RowReader;
+
+/// A folder of columns whose manifest and file sizes agree.
+pub(crate) struct Folder {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+/// One of its files.
+struct Opened<'a> {
+    file: File,
+    path: PathBuf,
+    dtype: DType,
+    column: &'a ColumnFile,
+    entries: usize,
+}
+
+impl Folder {
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        let folder = Self { path: path.to_path_buf(), manifest: Manifest::read(path)? };
+        if cfg!(target_endian = "big") {
+            return Err(DataError::WrongFileKind {
+                place: Place::file(path),
+                found: "columns of little-endian numbers on a big-endian machine".to_owned(),
+                expected: "the npz file itself, whose numbers are converted",
+            });
+        }
+        for name in folder.manifest.columns.keys() {
+            folder.column(name)?;
+        }
+        Ok(folder)
+    }
+
+    /// Numbers in a row of a column.
+    pub fn width(&self, name: &str) -> Result<usize, DataError> {
+        Ok(self.column(name)?.column.width)
+    }
+
+    /// A column of `f32`, mapped into memory.
+    pub fn map(&self, name: &str) -> Result<Column, DataError> {
+        let Opened { file, path, column, .. } = self.column(name)?;
+        let map =
+            MappedFile::new(&file).map_err(|source| DataError::Io { place: Place::file(&path), source })?;
+        // The manifest was refused if this is no hash.
+        Ok(Column::Mapped(Arc::new(map), column.hash().unwrap_or_default()))
+    }
+
+    /// The rows of a column of at least this width.
+    pub fn rows(&self, name: &str, least: usize) -> Result<RowReader<'static>, DataError> {
+        let Opened { file, path, dtype, column, entries } = self.column(name)?;
+        let (place, shape) = (Place::file(&path), vec![entries, column.width]);
+        if column.width < least {
+            let expected = format!("[{entries}, at least {least}]");
+            return Err(DataError::WrongShape { place, found: shape, expected });
+        }
+        Ok(RowReader::of_file(file, dtype, shape, place))
+    }
+
+    /// The episode index.
+    pub fn episodes(&self) -> Result<Episodes, DataError> {
+        let Opened { mut file, path, entries, .. } = self.column(EPISODES)?;
+        let place = Place::file(&path);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|source| DataError::Io { place: place.clone(), source })?;
+        let lengths: Vec<u64> =
+            bytes.as_chunks::<8>().0.iter().map(|eight| u64::from_le_bytes(*eight)).collect();
+        let transitions = lengths.iter().try_fold(0u64, |sum, length| sum.checked_add(*length));
+        let expected = (self.manifest.rows - entries) as u64;
+        if transitions != Some(expected) || lengths.len() != entries {
+            return Err(DataError::DamagedColumns {
+                place,
+                problem: format!(
+                    "its {} episodes have {} transitions, expected {entries} with {expected}",
+                    lengths.len(),
+                    transitions.map_or_else(|| "countless".to_owned(), |sum| sum.to_string())
+                ),
+            });
+        }
+        // Each is at most their sum, which is a number of rows.
+        Ok(Episodes::from_lengths(&lengths.iter().map(|&length| length as usize).collect::<Vec<_>>()))
+    }
+
+    /// Opens the file of a column and holds its size against the manifest.
+    fn column(&self, name: &str) -> Result<Opened<'_>, DataError> {
+        let (Some(column), Some(dtype)) = (self.manifest.columns.get(name), dtype(name)) else {
+            let available = self.manifest.columns.keys().cloned().collect();
+            return Err(DataError::Missing { place: Place::file(&self.path).array(name), available });
+        };
+        let path = self.path.join(file_name(name, dtype));
+        let (file, found) = open_regular(&path)?;
+        if found != column.bytes {
+            let expected = column.bytes;
+            let problem = format!("found {found} bytes, expected {expected}");
+            return Err(DataError::DamagedColumns { place: Place::file(&path), problem });
+        }
+        Ok(Opened { file, path, dtype, column, entries: self.manifest.entries(name) })
+    }
+}
+
+/// Reads all files of a folder of columns and holds them against the hashes of its manifest.
+pub fn verify(path: impl AsRef<Path>) -> Result<(), DataError> {
+    let folder = Folder::open(path.as_ref())?;
+    folder.episodes()?;
+    for name in folder.manifest.columns.keys() {
+        let Opened { mut file, path, column, .. } = folder.column(name)?;
+        let io_error = |source| DataError::Io { place: Place::file(&path), source };
+        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
+        loop {
+            match file.read(&mut buffer).map_err(io_error)? {
+                0 => break,
+                n => hash.update(&buffer[..n]),
+            }
+        }
+        let found: [u8; 32] = hash.finalize().into();
+        if Some(found) != column.hash() {
+            return Err(DataError::DamagedColumns {
+                place: Place::file(&path),
+                problem: format!("SHA-256 of the file is {}, expected {}", hex(&found), column.sha256),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

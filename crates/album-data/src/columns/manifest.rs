@@ -1,0 +1,201 @@
+//! What a folder of columns says of itself.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::array::DType;
+use crate::error::{DataError, Place};
+use crate::npy::open_regular;
+
+/// The manifest's file name.
+pub(crate) const FILE: &str = "manifest.json";
+
+const FORMAT: &str = "album columns";
+const VERSION: u32 = 1;
+const BYTE_ORDER: &str = "little";
+
+/// A manifest is a few kilobytes, and a little more where the sources are many.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The columns there can be, and the type of each.
+const COLUMNS: [(&str, DType); 5] = [
+    ("observations", DType::F32),
+    ("actions", DType::F32),
+    ("qpos", DType::F32),
+    ("button_states", DType::I8),
+    (EPISODES, DType::U64),
+];
+
+/// The column that has one entry for each episode; the others have one for each row.
+pub(crate) const EPISODES: &str = "episodes";
+
+/// The contents of `manifest.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    format: String,
+    version: u32,
+    byte_order: String,
+    /// States, of which every episode has one more than transitions.
+    pub rows: usize,
+    pub episodes: usize,
+    /// The names of the files that were imported, in order.
+    pub sources: Vec<String>,
+    pub columns: BTreeMap<String, ColumnFile>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ColumnFile {
+    pub dtype: String,
+    /// Numbers in a row.
+    pub width: usize,
+    pub bytes: u64,
+    /// Of the file, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Manifest {
+    pub fn new(
+        rows: usize,
+        episodes: usize,
+        sources: Vec<String>,
+        columns: BTreeMap<String, ColumnFile>,
+    ) -> Self {
+        let (format, byte_order) = (FORMAT.to_owned(), BYTE_ORDER.to_owned());
+        Self { format, version: VERSION, byte_order, rows, episodes, sources, columns }
+    }
+
+    /// Whether a folder calls itself one of ours, of whatever version.
+    pub fn is_in(folder: &Path) -> bool {
+        matches!(Head::read(folder), Ok((head, _)) if head.format == FORMAT)
+    }
+
+    /// Reads and checks the manifest of a folder.
+    pub fn read(folder: &Path) -> Result<Self, DataError> {
+        let place = Place::file(&folder.join(FILE));
+        let damaged = |problem: String| DataError::DamagedColumns { place: place.clone(), problem };
+        let (head, text) = Head::read(folder)?;
+        if head.format != FORMAT {
+            return Err(damaged(format!(
+                "found format `{}`, expected `{FORMAT}`",
+                head.format.escape_debug()
+            )));
+        }
+        if head.version != VERSION {
+            return Err(damaged(format!(
+                "found version {}, expected {VERSION}, which is all that this program reads",
+                head.version
+            )));
+        }
+        let manifest: Self = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+        manifest.check().map_err(damaged)?;
+        Ok(manifest)
+    }
+
+    /// Number of entries of a column.
+    pub fn entries(&self, name: &str) -> usize {
+        if name == EPISODES { self.episodes } else { self.rows }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.byte_order != BYTE_ORDER {
+            let found = self.byte_order.escape_debug();
+            return Err(format!("found byte order `{found}`, expected `{BYTE_ORDER}`"));
+        }
+        if self.episodes == 0 || self.rows <= self.episodes {
+            return Err(format!("found {} rows in {} episodes, expected more", self.rows, self.episodes));
+        }
+        for name in ["observations", "actions", EPISODES] {
+            if !self.columns.contains_key(name) {
+                return Err(format!("it lists no column `{name}`"));
+            }
+        }
+        for (name, column) in &self.columns {
+            let shown = name.escape_debug();
+            let Some(dtype) = dtype(name) else {
+                return Err(format!("it lists an unknown column `{shown}`"));
+            };
+            if column.dtype != dtype.to_string() {
+                let found = column.dtype.escape_debug();
+                return Err(format!("column `{shown}`: found dtype {found}, expected {dtype}"));
+            }
+            let size = self.entries(name).checked_mul(column.width).and_then(|n| n.checked_mul(dtype.size()));
+            if column.width == 0 || size.map(|size| size as u64) != Some(column.bytes) {
+                let entries = self.entries(name);
+                return Err(format!(
+                    "column `{shown}`: {} bytes are not {entries} rows of {} x {dtype}",
+                    column.bytes, column.width
+                ));
+            }
+            if column.hash().is_none() {
+                return Err(format!("column `{shown}`: its sha256 is not 64 hexadecimal digits"));
+            }
+        }
+        if self.columns[EPISODES].width != 1 {
+            return Err(format!("column `{EPISODES}` is {} wide, expected 1", self.columns[EPISODES].width));
+        }
+        Ok(())
+    }
+}
+
+impl ColumnFile {
+    /// The hash as bytes.
+    pub fn hash(&self) -> Option<[u8; 32]> {
+        let digits: Vec<u8> =
+            self.sha256.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<_>>()?;
+        let pairs: &[[u8; 2]; 32] = digits.as_chunks::<2>().0.try_into().ok()?;
+        (digits.len() == 64).then(|| pairs.map(|[high, low]| high << 4 | low))
+    }
+}
+
+/// The type of a column; `None` where there can be none of this name.
+pub(crate) fn dtype(name: &str) -> Option<DType> {
+    COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+}
+
+/// The file of a column.
+pub(crate) fn file_name(name: &str, dtype: DType) -> String {
+    let descr = dtype.descr();
+    let kind = &descr[1..2];
+    format!("{name}.{kind}{}", 8 * dtype.size())
+}
+
+/// The part of the manifest that all versions share.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
+
+impl Head {
+    /// Also tells the whole text.
+    fn read(folder: &Path) -> Result<(Self, Vec<u8>), DataError> {
+        let path = folder.join(FILE);
+        let place = Place::file(&path);
+        if !path.exists() {
+            return Err(DataError::WrongFileKind {
+                place: Place::file(folder),
+                found: format!("a folder without {FILE}"),
+                expected: "an npz file, or a folder that `album data import` made",
+            });
+        }
+        let (file, size) = open_regular(&path)?;
+        if size > MAX_BYTES {
+            let what = "the size of the file in bytes";
+            return Err(DataError::Limit { place, what, found: size, limit: MAX_BYTES });
+        }
+        let mut text = Vec::new();
+        file.take(MAX_BYTES)
+            .read_to_end(&mut text)
+            .map_err(|source| DataError::Io { place: place.clone(), source })?;
+        match serde_json::from_slice(&text) {
+            Ok(head) => Ok((head, text)),
+            Err(e) => Err(DataError::DamagedColumns { place, problem: e.to_string() }),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Datasets as folders of columns, for data larger than memory.
+//!
+//! [`import()`] turns OGBench-layout npz files into a folder once, in parts, whatever their size:
+//!
+//! ```text
+//! cube-quadruple-play-100m-v0.columns/
+//!   manifest.json       format, rows, widths, sizes and SHA-256 of the files below, names of the sources
+//!   observations.f32    row by row, little-endian, nothing else
+//!   actions.f32         clipped, and 0 in the last row of every episode: as a `Dataset` has them
+//!   qpos.f32            \ as far as the sources have them: rewards and masks of any task
+//!   button_states.i8    / are computed from them when the data is loaded
+//!   episodes.u64        transitions of every episode
+//! ```
+//!
+//! [`load_task`](crate::ogbench::load_task) takes the folder in place of a file. Observations and actions are
+//! then mapped into memory: the system reads the pages that batches touch, and drops them when it needs the
+//! memory. In memory are eight bytes a row, its reward and mask. Everything that needs a look at all numbers
+//! (are they finite? what is their hash?) was done by the import; loading only holds the files' sizes against
+//! the manifest. [`verify`] looks at everything.
+//!
+//! The hash of a dataset is the same from the folder and from the file, so that a run may go on with either.
+
+mod folder;
+mod import;
+mod manifest;
+mod map;
+
+pub use folder::verify;
+pub use import::{Import, Imported, import};
+
+pub(crate) use folder::Folder;
+pub(crate) use map::MappedFile;

@@ -1,0 +1,181 @@
+//! Matrices that are read a few rows at a time, so that no file is too large.
+
+use std::fs::File;
+
+use crate::array::{Array, DType, value_error};
+use crate::error::{DataError, Place};
+use crate::limits::Limits;
+use crate::npy::{Layout, fill, read_elements, read_layout};
+use crate::npz::EntryReader;
+
+/// Bytes that are read at a time where the rows allow it.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// The rows of one array, in order.
+///
+/// The array may be an entry of an archive or a file of bare elements. An entry in
+/// Fortran order has its first row complete only at its end: it is read as a whole.
+pub(crate) struct RowReader<'a> {
+    source: Source<'a>,
+    place: Place,
+    dtype: DType,
+    shape: Vec<usize>,
+    /// Rows that were read.
+    done: usize,
+    buffer: Vec<u8>,
+}
+
+enum Source<'a> {
+    Entry(EntryReader<'a>),
+    File(File),
+    Whole(Array),
+}
+
+impl<'a> RowReader<'a> {
+    /// The rows of an archive's entry of `size` bytes.
+    pub fn of_entry(
+        mut entry: EntryReader<'a>,
+        size: u64,
+        place: Place,
+        limits: &Limits,
+    ) -> Result<Self, DataError> {
+        let layout = read_layout(&mut entry, size, &place, limits)?;
+        let (dtype, shape) = (layout.dtype, layout.shape.clone());
+        let source = if layout.fortran {
+            // Readers of large archives raise the limit for entries that pass by in parts. This does not.
+            let limit = Limits::default().max_array_bytes;
+            if layout.bytes > limit {
+                let what = "the size in bytes in Fortran order, in which it must fit in memory,";
+                return Err(DataError::Limit { place, what, found: layout.bytes, limit });
+            }
+            let array = read_elements(&mut entry, layout, &place)?;
+            entry.finish(&place)?;
+            Source::Whole(array)
+        } else {
+            Source::Entry(entry)
+        };
+        Ok(Self { source, place, dtype, shape, done: 0, buffer: Vec::new() })
+    }
+
+    /// The rows of a file that holds nothing but the elements and whose size was checked.
+    pub fn of_file(file: File, dtype: DType, shape: Vec<usize>, place: Place) -> Self {
+        Self { source: Source::File(file), place, dtype, shape, done: 0, buffer: Vec::new() }
+    }
+
+    /// Length of each axis. There must be one before rows are read.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Where the array is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Elements in a row.
+    pub fn width(&self) -> usize {
+        self.shape.iter().skip(1).product()
+    }
+
+    /// How many rows to read at a time.
+    pub fn chunk_rows(&self) -> usize {
+        (CHUNK_BYTES / (self.width() * self.dtype.size()).max(1)).max(1)
+    }
+
+    /// Appends the next rows as `f32`, with the checks of [`Array::into_f32`].
+    pub fn append_f32(&mut self, rows: usize, to: &mut Vec<f32>) -> Result<(), DataError> {
+        if self.dtype != DType::F32 || matches!(self.source, Source::Whole(_)) {
+            let chunk = self.read(rows)?;
+            to.extend(self.located(rows, chunk.into_f32())?);
+            return Ok(());
+        }
+        let bytes = rows * self.width() * 4;
+        self.buffer.resize(bytes, 0);
+        let found = match &mut self.source {
+            Source::Entry(entry) => fill(entry, &mut self.buffer, &self.place)?,
+            Source::File(file) => fill(file, &mut self.buffer, &self.place)?,
+            Source::Whole(_) => 0,
+        };
+        if found < bytes {
+            return Err(self.too_short(found as u64));
+        }
+        to.extend(self.buffer.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)));
+        self.done += rows;
+        Ok(())
+    }
+
+    /// The next rows as integers, with the checks of [`Array::to_integers`].
+    pub fn integers(&mut self, rows: usize) -> Result<Vec<i64>, DataError> {
+        let chunk = self.read(rows)?;
+        self.located(rows, chunk.to_integers())
+    }
+
+    /// The next rows as flags, with the checks of [`Array::to_bools`].
+    pub fn bools(&mut self, rows: usize) -> Result<Vec<bool>, DataError> {
+        let chunk = self.read(rows)?;
+        self.located(rows, chunk.to_bools())
+    }
+
+    /// The error for an element of the rows that were read last, by its position in them.
+    pub fn value_error(
+        &self,
+        rows: usize,
+        index: usize,
+        found: impl std::fmt::Display,
+        expected: &'static str,
+    ) -> DataError {
+        let index = (self.done - rows) * self.width() + index;
+        value_error(self.place.clone(), &self.shape, index, found, expected)
+    }
+
+    /// After the last row: checks that the bytes are those once written.
+    pub fn finish(self) -> Result<(), DataError> {
+        match self.source {
+            Source::Entry(entry) => entry.finish(&self.place),
+            Source::File(_) | Source::Whole(_) => Ok(()),
+        }
+    }
+
+    fn read(&mut self, rows: usize) -> Result<Array, DataError> {
+        let mut shape = self.shape.clone();
+        shape[0] = rows;
+        let count = rows * self.width();
+        let bytes = (count * self.dtype.size()) as u64;
+        let layout = Layout { dtype: self.dtype, shape, fortran: false, count, bytes };
+        let chunk = match &mut self.source {
+            Source::Entry(entry) => read_elements(entry, layout, &self.place),
+            Source::File(file) => read_elements(file, layout, &self.place),
+            Source::Whole(array) => {
+                let start = self.done * (count / rows.max(1));
+                let data = array.data.range(start..start + count);
+                Ok(Array { shape: layout.shape, data, place: self.place.clone() })
+            }
+        };
+        let chunk = match chunk {
+            Err(DataError::Length { found, .. }) => return Err(self.too_short(found)),
+            other => self.located(0, other)?,
+        };
+        self.done += rows;
+        Ok(chunk)
+    }
+
+    /// Moves an error from a row of the chunk, of which `rows` are counted already, to a row of the array.
+    fn located<T>(&self, rows: usize, result: Result<T, DataError>) -> Result<T, DataError> {
+        result.map_err(|error| match error {
+            DataError::Value { place, row, column, found, expected } => {
+                DataError::Value { place, row: row + self.done - rows, column, found, expected }
+            }
+            other => other,
+        })
+    }
+
+    fn too_short(&self, found: u64) -> DataError {
+        let row_bytes = (self.width() * self.dtype.size()) as u64;
+        DataError::Length {
+            place: self.place.clone(),
+            shape: self.shape.clone(),
+            found: self.done as u64 * row_bytes + found,
+            expected: self.shape[0] as u64 * row_bytes,
+        }
+    }
+}
