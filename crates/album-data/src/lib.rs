@@ -45,6 +45,7 @@ mod column;
 pub mod columns;
 mod dataset;
 mod directory;
+pub mod doctor;
 mod episodes;
 mod error;
 mod limits;
