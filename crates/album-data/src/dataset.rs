@@ -239,6 +239,11 @@ impl Dataset {
         &self.actions[row * self.action_dim..][..self.action_dim]
     }
 
+    /// Actions by row.
+    pub(crate) fn actions(&self) -> &[f32] {
+        &self.actions
+    }
+
     /// Rewards by row.
     pub(crate) fn rewards(&self) -> &[f32] {
         &self.rewards
@@ -298,6 +303,29 @@ pub(crate) fn settle_actions(actions: &mut [f32], dim: usize, last: &[bool]) -> 
     }
     Ok(())
 }
+
+/// A number that is refused: where it stands among those that were looked at, and what was expected.
+pub(crate) type Refused = (usize, &'static str);
+
+/// [`settle_actions`] for actions from files, which must be within ±1 as they are.
+pub(crate) fn settle_recorded_actions(actions: &mut [f32], dim: usize, last: &[bool]) -> Result<(), Refused> {
+    match first_outside(actions, dim, last) {
+        Some(i) => Err((i, WITHIN_ONE)),
+        None => settle_actions(actions, dim, last).map_err(|i| (i, FINITE)),
+    }
+}
+
+/// Where the first action is, not in a last row, that rounding does not explain.
+pub(crate) fn first_outside(actions: &[f32], dim: usize, last: &[bool]) -> Option<usize> {
+    let outside = |action: &f32| action.abs() > 2.0 - ACTION_LIMIT && action.is_finite();
+    // First without an early exit and without the rows, as most parts have none.
+    if !actions.iter().fold(false, |any, action| any | outside(action)) {
+        return None;
+    }
+    (0..actions.len()).find(|&i| outside(&actions[i]) && !last[i / dim])
+}
+
+pub(crate) const WITHIN_ONE: &str = "an action within [-1, 1]";
 
 /// Clears the unused labels of last rows and checks the others.
 pub(crate) fn settle_labels(

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::suggest;
+
 /// The file, and within an archive the array, that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Place {
@@ -200,7 +202,7 @@ pub enum DataError {
     },
 
     /// The archive has no such array.
-    #[error("{place}: not in the archive, which holds {}", list(.available))]
+    #[error("{place}: not in the archive, which holds {}{}", list(.available), near(.place, .available))]
     Missing {
         /// The array that was asked for.
         place: Place,
@@ -263,6 +265,17 @@ pub enum DataError {
         problem: &'static str,
     },
 
+    /// The file does not fit its environment, but another one.
+    #[error("{source}; the file looks like data of {}, not of {environment}", .looks_like.join(", "))]
+    OtherEnvironment {
+        /// What does not fit.
+        source: Box<DataError>,
+        /// The environment that was asked for.
+        environment: &'static str,
+        /// Those whose files look like this.
+        looks_like: Vec<&'static str>,
+    },
+
     /// There is not one transition to learn from.
     #[error("{place}: found no transition, expected an episode of at least two rows")]
     NoTransitions {
@@ -286,6 +299,16 @@ fn position(row: usize, column: Option<usize>) -> String {
     match column {
         Some(column) => format!("row {row}, column {column}"),
         None => format!("row {row}"),
+    }
+}
+
+/// The name that was probably meant, for a file whose arrays were renamed.
+fn near(place: &Place, available: &[String]) -> String {
+    let key = place.key.as_deref().unwrap_or_default();
+    let near = suggest::nearest(key, available.iter().map(String::as_str), 1);
+    match near[..] {
+        [name] => format!("; rename `{}` if it is meant", name.escape_debug()),
+        _ => String::new(),
     }
 }
 

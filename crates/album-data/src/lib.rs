@@ -46,6 +46,7 @@ pub mod columns;
 mod dataset;
 mod directory;
 pub mod disk;
+pub mod doctor;
 mod episodes;
 mod error;
 mod limits;

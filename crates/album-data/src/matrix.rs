@@ -1,6 +1,6 @@
 //! The arrays of an OGBench-layout file: one row for each state, read in parts and checked on the way.
 
-use crate::dataset::{FINITE, first_not_finite};
+use crate::dataset::{FINITE, Refused, first_not_finite};
 use crate::error::{DataError, Place};
 use crate::npz::Npz;
 use crate::row_reader::RowReader;
@@ -44,11 +44,11 @@ pub(crate) fn matrix<'a>(
     }
 }
 
-/// Reads a matrix; `settle` is given every part with its first row and the width, and tells where a number is
-/// not finite.
+/// Reads a matrix; `settle` is given every part with its first row and the width, and tells which number
+/// it refuses.
 pub(crate) fn read_matrix(
     mut reader: RowReader<'_>,
-    settle: impl Fn(usize, &mut [f32], usize) -> Result<(), usize>,
+    settle: impl Fn(usize, &mut [f32], usize) -> Result<(), Refused>,
 ) -> Result<(usize, Vec<f32>), DataError> {
     let (count, width, step) = (reader.shape()[0], reader.width(), reader.chunk_rows());
     let mut all: Vec<f32> = reserve(count * width, reader.place())?;
@@ -56,8 +56,8 @@ pub(crate) fn read_matrix(
         let rows = step.min(count - first);
         let start = all.len();
         reader.append_f32(rows, &mut all)?;
-        if let Err(i) = settle(first, &mut all[start..], width) {
-            return Err(reader.value_error(rows, i, all[start + i], FINITE));
+        if let Err((i, expected)) = settle(first, &mut all[start..], width) {
+            return Err(reader.value_error(rows, i, all[start + i], expected));
         }
     }
     reader.finish()?;
@@ -65,8 +65,8 @@ pub(crate) fn read_matrix(
 }
 
 /// The `settle` of a matrix that must be finite and nothing else.
-pub(crate) fn only_finite(_first: usize, chunk: &mut [f32], _width: usize) -> Result<(), usize> {
-    first_not_finite(chunk).map_or(Ok(()), Err)
+pub(crate) fn only_finite(_first: usize, chunk: &mut [f32], _width: usize) -> Result<(), Refused> {
+    first_not_finite(chunk).map_or(Ok(()), |i| Err((i, FINITE)))
 }
 
 /// Room for exactly so many elements.

@@ -21,11 +21,15 @@ fn arrays(episodes: usize, salt: usize) -> Vec<(&'static str, Array)> {
         let numbers = (0..rows * width).map(|i| ((i * 31 + salt * 17) % 101) as f32 * scale - 1.5).collect();
         Array::new(vec![rows, width], Data::F32(numbers)).unwrap()
     };
+    let mut actions = floats(5, 0.03);
+    if let Data::F32(numbers) = &mut actions.data {
+        numbers.iter_mut().for_each(|x| *x = x.clamp(-1.0, 1.0));
+    }
     let buttons = (0..rows * 2).map(|i| ((i / 3 + salt) % 2) as i64).collect();
     let terminals = (0..rows).map(|row| row % 7 == 6).collect();
     vec![
         ("observations", floats(40, 0.5)),
-        ("actions", floats(5, 0.03)),
+        ("actions", actions),
         ("terminals", Array::new(vec![rows], Data::Bool(terminals)).unwrap()),
         ("qpos", floats(25, 0.02)),
         ("qvel", floats(24, 1.0)),
@@ -318,7 +322,8 @@ fn a_task_needs_its_columns() {
     let (dir, file, folder) = example();
     let cube = task("cube-double-play-singletask-v0");
     let message = load_task(&folder, &cube).unwrap_err().to_string();
-    assert!(message.contains("found shape [2800, 25], expected [2800, at least 28]"), "{message}");
+    assert!(message.contains("found shape [2800, 25], expected [2800, 28] for cube-double"), "{message}");
+    assert!(message.ends_with("looks like data of scene, not of cube-double"), "{message}");
     let mut arrays = arrays(2, 1);
     arrays.remove(5);
     write(&file, &arrays);
@@ -336,7 +341,9 @@ fn a_task_needs_its_columns() {
     };
     assert!(checked(SCENE, "a").unwrap_err().contains("`button_states`: not in the archive"));
     assert!(
-        checked("cube-single-play-singletask-v0", "b").unwrap_err().contains("28 columns for cube-single")
+        checked("cube-single-play-singletask-v0", "b")
+            .unwrap_err()
+            .contains("expected [14, 21] for cube-single")
     );
     assert!(!dir.path().join("a").exists() && !dir.path().join("b").exists());
 }

@@ -78,7 +78,7 @@ fn preset(task: &TaskName, preset: Option<Preset>) -> String {
     if small {
         return SMALL.to_owned();
     }
-    format!("[album]\nalpha_bc = {:?}\n", alpha_bc(task.environment().name))
+    format!("[album]\nalpha_bc = {:?}\n", paper_alpha_bc(task.environment().name).unwrap_or(0.01))
 }
 
 /// What was found for PointMaze (docs/decisions.md): two raw coordinates need an encoding, one action changes Q by little,
@@ -102,13 +102,14 @@ fourier_features = 32
 fourier_scale = 3.0
 ";
 
-/// The paper's behaviour cloning coefficient of each environment.
-fn alpha_bc(environment: &str) -> f64 {
+/// The paper's behaviour cloning coefficient of each of its ten environments.
+pub fn paper_alpha_bc(environment: &str) -> Option<f64> {
     match environment {
-        "antmaze-giant" | "humanoidmaze-medium" | "humanoidmaze-large" => 0.003,
-        "cube-single" => 0.3,
-        "cube-double" | "scene" | "puzzle-3x3" | "puzzle-4x4" => 0.1,
-        _ => 0.01,
+        "antmaze-large" | "antsoccer-arena" => Some(0.01),
+        "antmaze-giant" | "humanoidmaze-medium" | "humanoidmaze-large" => Some(0.003),
+        "cube-single" => Some(0.3),
+        "cube-double" | "scene" | "puzzle-3x3" | "puzzle-4x4" => Some(0.1),
+        _ => None,
     }
 }
 

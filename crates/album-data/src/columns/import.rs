@@ -12,12 +12,12 @@ use crate::array::DType;
 use crate::atomic::AtomicFolder;
 use crate::columns::folder::hex;
 use crate::columns::manifest::{ColumnFile, EPISODES, FILE, Manifest, dtype, file_name};
-use crate::dataset::{FINITE, UNFINISHED, settle_actions};
+use crate::dataset::{Refused, UNFINISHED, settle_recorded_actions};
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
 use crate::matrix::{matrix, only_finite, terminals};
 use crate::npz::Npz;
-use crate::ogbench::{Environment, check_dims};
+use crate::ogbench::{Environment, fit};
 use crate::row_reader::RowReader;
 
 /// What to import, and whereto.
@@ -157,7 +157,7 @@ impl Plan {
         plan.ok_or_else(|| DataError::NoTransitions { place: Place::file(what.target) })
     }
 
-    fn of_source(path: &Path, environment: Option<&Environment>) -> Result<Self, DataError> {
+    fn of_source(path: &Path, environment: Option<&'static Environment>) -> Result<Self, DataError> {
         let npz = Npz::open_with(path, &limits())?;
         let rows = terminals(&npz)?.shape()[0];
         if rows == 0 {
@@ -167,7 +167,7 @@ impl Plan {
         let dims = [width("observations", 1)?, width("actions", 1)?];
         let (mut qpos, mut buttons) = (0, 0);
         if let Some(environment) = environment {
-            check_dims(environment, path, rows, dims)?;
+            fit::check_npz(&npz, environment)?;
             for needs in (1..=Environment::TASKS).map(|task| environment.goal(task).needs()) {
                 (qpos, buttons) = (qpos.max(needs.qpos), buttons.max(needs.button_states));
             }
@@ -231,7 +231,7 @@ impl<'a> Writer<'a> {
                 }
                 states = if last { 0 } else { states + 1 };
             }
-            Ok(settle_actions(chunk, width, &last))
+            Ok(settle_recorded_actions(chunk, width, &last))
         })?;
         if self.stopped {
             return Ok(());
@@ -260,7 +260,7 @@ impl<'a> Writer<'a> {
         &mut self,
         name: &str,
         mut reader: RowReader<'_>,
-        mut settle: impl FnMut(usize, &mut [f32], usize) -> Result<Result<(), usize>, DataError>,
+        mut settle: impl FnMut(usize, &mut [f32], usize) -> Result<Result<(), Refused>, DataError>,
     ) -> Result<(), DataError> {
         let (count, width, step) = (reader.shape()[0], reader.width(), reader.chunk_rows());
         let (mut chunk, mut bytes) = (Vec::new(), Vec::new());
@@ -268,8 +268,8 @@ impl<'a> Writer<'a> {
             let rows = step.min(count - first);
             chunk.clear();
             reader.append_f32(rows, &mut chunk)?;
-            if let Err(i) = settle(first, &mut chunk, width)? {
-                return Err(reader.value_error(rows, i, chunk[i], FINITE));
+            if let Err((i, expected)) = settle(first, &mut chunk, width)? {
+                return Err(reader.value_error(rows, i, chunk[i], expected));
             }
             bytes.clear();
             bytes.extend(chunk.iter().flat_map(|x| x.to_le_bytes()));

@@ -101,7 +101,8 @@ impl Goal {
 
 /// The label of a state in which so many parts are solved.
 fn label(solved: usize, parts: usize) -> Label {
-    Label { reward: -((parts - solved) as f32), mask: f32::from(u8::from(solved < parts)) }
+    // A difference, not a negation: the reward of a solved state is 0 and not -0, as in the package.
+    Label { reward: solved as f32 - parts as f32, mask: f32::from(u8::from(solved < parts)) }
 }
 
 /// Whether a point is at most `tolerance` away from another.

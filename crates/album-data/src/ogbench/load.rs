@@ -1,15 +1,57 @@
 //! OGBench-layout npz files in, datasets out.
+//!
+//! # Own data
+//!
+//! Files with an array `rewards` bring their own labels and are read by [`load_own`]. Two layouts are
+//! understood. Actions are within ±1 in both, and a reward belongs to the state and action of its row.
+//!
+//! **Rows**, as OGBench has them: an episode of T transitions has T + 1 rows, and `terminals` is true on its
+//! last row, which has a state and nothing else. `masks` is 0 where the task is solved in the row's own state,
+//! so that no value follows, and 1 elsewhere; without it nothing ends.
+//!
+//! ```python
+//! np.savez_compressed(
+//!     "own.npz",
+//!     observations=observations,  # float32 [rows, n]: s_0 ... s_T of each episode
+//!     actions=actions,            # float32 [rows, m]: a_0 ... a_{T-1}, then anything
+//!     rewards=rewards,            # float32 [rows]
+//!     masks=masks,                # float32 [rows], 0 or 1; may be left out
+//!     terminals=terminals,        # bool [rows]: true on the row of s_T
+//! )
+//! ```
+//!
+//! **Transitions**, as D4RL and most replay buffers have them: one row for each transition. A file has this layout
+//! if it has `next_observations` or `timeouts`. `terminals` is true where the task ended with the transition,
+//! so that no value follows (the mask is 0); `timeouts` is true where only the recording ended. An episode also
+//! ends where the next row does not start in the state that this one led to, and at the end of the file. Without
+//! `next_observations` the row of a time-out counts only as the state that its episode ends in, since what
+//! followed was not recorded.
+//!
+//! ```python
+//! np.savez_compressed(
+//!     "own.npz",
+//!     observations=observations,            # float32 [transitions, n]
+//!     actions=actions,                      # float32 [transitions, m]
+//!     rewards=rewards,                      # float32 [transitions]
+//!     next_observations=next_observations,  # float32 [transitions, n]; may be left out if `timeouts` is there
+//!     terminals=terminals,                  # bool [transitions]
+//!     timeouts=timeouts,                    # bool [transitions]; may be left out if `next_observations` is there
+//! )
+//! ```
 
 use std::path::Path;
 
 use crate::column::Column;
 use crate::columns;
-use crate::dataset::{Dataset, FINITE, Labels, episodes, first_not_finite, settle_actions, settle_labels};
+use crate::dataset::{
+    Dataset, FINITE, Labels, episodes, first_not_finite, settle_labels, settle_recorded_actions,
+};
 use crate::episodes::Episodes;
 use crate::error::{DataError, Place};
 use crate::matrix::{matrix, only_finite, read_matrix, read_terminals, reserve};
 use crate::npz::Npz;
-use crate::ogbench::{Environment, TaskName};
+use crate::ogbench::raw::Raw;
+use crate::ogbench::{TaskName, fit};
 use crate::row_reader::RowReader;
 
 /// What a labelling function looks at: how many numbers of each kind a row must
@@ -97,7 +139,7 @@ pub fn load_labelled(
         || read_matrix(matrix(&npz, "observations", count, needs.observation)?, only_finite);
     let read_others = |observations: (&[f32], usize)| {
         let actions = read_matrix(matrix(&npz, "actions", count, 1)?, |first, chunk, dim| {
-            settle_actions(chunk, dim, &terminals[first..first + chunk.len() / dim])
+            settle_recorded_actions(chunk, dim, &terminals[first..first + chunk.len() / dim])
         })?;
         let wanted = |key, columns| (columns > 0).then(|| matrix(&npz, key, count, columns)).transpose();
         let states = States {
@@ -139,37 +181,39 @@ fn load_columns(
     Ok(Dataset::from_columns(dims, data, labels, episodes))
 }
 
-/// Reads the file or folder of a task: [`load_labelled`] with the task's goal, and the
-/// dimensions must be those of its environment.
+/// Reads the file or folder of a task: [`load_labelled`] with the task's goal, and the widths
+/// of all columns must be those of its environment.
 pub fn load_task(path: impl AsRef<Path>, task: &TaskName) -> Result<Dataset, DataError> {
-    let goal = task.goal();
-    let path = path.as_ref();
-    let dataset = load_labelled(path, goal.needs(), |row| goal.label(row))?;
-    let dims = [dataset.observation_dim(), dataset.action_dim()];
-    check_dims(task.environment(), path, dataset.episodes().rows(), dims)?;
-    Ok(dataset)
+    let (path, goal) = (path.as_ref(), task.goal());
+    fit::check(path, task.environment())?;
+    load_labelled(path, goal.needs(), |row| goal.label(row))
 }
 
-/// Refuses data of other dimensions than the environment's.
-pub(crate) fn check_dims(
-    environment: &Environment,
-    path: &Path,
-    rows: usize,
-    [observation_dim, action_dim]: [usize; 2],
-) -> Result<(), DataError> {
-    for (key, found, expected) in [
-        ("observations", observation_dim, environment.observation_dim),
-        ("actions", action_dim, environment.action_dim),
-    ] {
-        if found != expected {
-            return Err(DataError::WrongShape {
-                place: Place::file(path).array(key),
-                found: vec![rows, found],
-                expected: format!("{expected} columns for {}", environment.name),
-            });
-        }
-    }
-    Ok(())
+/// Reads a file that has `rewards` of its own, in one of the two layouts of own data: rows, with `masks`
+/// or without, or transitions.
+///
+/// ```
+/// use album_data::NpzWriter;
+/// use album_data::ogbench::load_own;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("own.npz");
+/// let mut writer = NpzWriter::create(&path, true)?;
+/// writer.array_f32("observations", &[3, 1], &[0.0, 1.0, 2.0])?;
+/// writer.array_f32("actions", &[3, 1], &[1.0, 1.0, 0.0])?;
+/// writer.array_f32("rewards", &[3], &[-1.0, 0.0, 0.0])?;
+/// writer.array_f32("masks", &[3], &[1.0, 0.0, 1.0])?;
+/// writer.array_bool("terminals", &[3], &[false, false, true])?;
+/// writer.finish()?;
+/// let dataset = load_own(&path)?;
+/// assert_eq!((dataset.len(), dataset.reward(1), dataset.mask(1)), (2, 0.0, 0.0));
+/// # Ok(())
+/// # }
+/// ```
+pub fn load_own(path: impl AsRef<Path>) -> Result<Dataset, DataError> {
+    let path = path.as_ref();
+    Raw::own(path)?.own_dataset(path)
 }
 
 /// Does both, on two threads if there can be a second one.

@@ -17,15 +17,17 @@
 //! ```
 
 mod environment;
+pub(crate) mod fit;
 mod goal;
 mod load;
 mod locomaze;
 mod manipulation;
+pub(crate) mod raw;
 mod task_name;
+mod transitions;
 
 pub use environment::{ENVIRONMENTS, Environment, Family};
 pub use goal::{Goal, within};
-pub(crate) use load::check_dims;
-pub use load::{Label, Needs, RowState, load_labelled, load_task};
+pub use load::{Label, Needs, RowState, load_labelled, load_own, load_task};
 pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};
 pub use task_name::{TaskName, UnknownDataset, UnknownTask};

@@ -1,6 +1,7 @@
 //! Names of tasks, such as `pointmaze-medium-navigate-singletask-task1-v0`.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::ogbench::environment::{ENVIRONMENTS, Environment};
@@ -116,6 +117,30 @@ impl TaskName {
                 })
             }
         }
+    }
+
+    /// The default task of the dataset whose file, for training or validation, has this name; the folder does not matter.
+    ///
+    /// ```
+    /// use album_data::ogbench::TaskName;
+    /// let task = TaskName::of_file("data/cube-single-play-v0-val.npz").unwrap();
+    /// assert_eq!(task.with_number(3).to_string(), "cube-single-play-singletask-task3-v0");
+    /// assert_eq!(TaskName::of_file("mine.npz"), None);
+    /// ```
+    pub fn of_file(path: impl AsRef<Path>) -> Option<Self> {
+        let stem = path.as_ref().file_stem()?.to_str()?;
+        let name = stem.strip_suffix("-val").unwrap_or(stem);
+        Self::all().find(|task| task.is_default() && task.dataset_name() == name)
+    }
+
+    /// Whether the name has no number and so means the default task.
+    pub fn is_default(&self) -> bool {
+        self.number.is_none()
+    }
+
+    /// Another task of the same dataset, from 1 to 5.
+    pub fn with_number(self, number: usize) -> Self {
+        Self { number: Some(number), ..self }
     }
 
     /// The environment.

@@ -1,0 +1,134 @@
+//! Rewards, masks, goals and values.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::doctor::View;
+use crate::doctor::graph::Graph;
+use crate::doctor::value::{self, Values};
+use crate::episodes::Episodes;
+
+/// What rewards and masks say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LabelReport {
+    /// The sum of all rewards.
+    pub reward_sum: f64,
+    /// How often which rewards occur: every reward where there are few, else ten ranges.
+    pub reward_histogram: Vec<Bin>,
+    /// Transitions whose state solves the task.
+    pub mask_zeros: usize,
+    /// Masks that are neither 0 nor 1.
+    pub bad_masks: usize,
+    /// Transitions with mask 0 and a reward other than 0.
+    pub solved_with_reward: usize,
+    /// Transitions with mask 1 and reward 0.
+    pub unsolved_without_reward: usize,
+    /// The share of episodes with a transition whose state solves the task.
+    pub goal_episode_share: f64,
+    /// The discount of the values.
+    pub gamma: f64,
+    /// V*_D over the states of all transitions; absent if some reward or mask is no number.
+    pub v_star: Option<Values>,
+    /// By how much `v_star` may be too low, because the sweeps were ended.
+    pub v_star_error: Option<f64>,
+    /// The discounted return of what was recorded after each state.
+    pub return_to_go: Option<Values>,
+    /// The share of transitions where V*_D is above the return-to-go, because trajectories meet.
+    pub v_star_above_return_share: Option<f64>,
+    /// The most by which it is.
+    pub v_star_above_return_max: Option<f64>,
+}
+
+/// A range of rewards, both ends included if they are equal, else without `to` (with it in the last range).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bin {
+    /// From this reward
+    pub from: f64,
+    /// to this one,
+    pub to: f64,
+    /// so many transitions.
+    pub count: usize,
+}
+
+/// More different rewards than this are put into ranges.
+const FEW: usize = 20;
+
+pub(super) fn examine(rows: &View<'_>, episodes: &Episodes, graph: &Graph, gamma: f64) -> LabelReport {
+    let acting = (0..rows.terminals.len()).filter(|&row| !rows.terminals[row]);
+    let rewards = acting.clone().map(|row| rows.rewards[row]);
+    let masks = acting.clone().map(|row| rows.masks[row]);
+    let pairs = rewards.clone().zip(masks.clone());
+
+    let mut with_goal = 0;
+    let mut row = 0;
+    for episode in 0..episodes.len() {
+        let length = episodes.length(episode);
+        with_goal += usize::from(rows.masks[row..row + length].contains(&0.0));
+        row += length + 1;
+    }
+    let mut report = LabelReport {
+        reward_sum: rewards.clone().map(f64::from).sum(),
+        reward_histogram: histogram(rewards.clone()),
+        mask_zeros: masks.clone().filter(|&mask| mask == 0.0).count(),
+        bad_masks: masks.clone().filter(|&mask| mask != 0.0 && mask != 1.0).count(),
+        solved_with_reward: pairs.clone().filter(|&(reward, mask)| mask == 0.0 && reward != 0.0).count(),
+        unsolved_without_reward: pairs.filter(|&(reward, mask)| mask == 1.0 && reward == 0.0).count(),
+        goal_episode_share: with_goal as f64 / episodes.len() as f64,
+        gamma,
+        v_star: None,
+        v_star_error: None,
+        return_to_go: None,
+        v_star_above_return_share: None,
+        v_star_above_return_max: None,
+    };
+    if rewards.clone().all(f32::is_finite) && masks.clone().all(|mask| (0.0..=1.0).contains(&mask)) {
+        let (values, error) = value::optimal(graph, gamma);
+        let mut returns = vec![0.0; rows.terminals.len()];
+        for row in acting.clone().rev() {
+            // The last row of an episode keeps 0: nothing was recorded after it.
+            returns[row] =
+                f64::from(rows.rewards[row]) + gamma * f64::from(rows.masks[row]) * returns[row + 1];
+        }
+        let value = |row: usize| values[graph.states[row]];
+        let above = acting.clone().map(|row| value(row) - returns[row]);
+        let scale = 1e-9 * returns.iter().fold(1.0, |most: f64, x| most.max(x.abs()));
+        report.v_star = Some(Values::of(acting.clone().map(value)));
+        report.v_star_error = Some(error);
+        report.return_to_go = Some(Values::of(acting.clone().map(|row| returns[row])));
+        report.v_star_above_return_share =
+            Some(above.clone().filter(|&x| x > scale).count() as f64 / episodes.transitions() as f64);
+        report.v_star_above_return_max = Some(above.fold(0.0, f64::max));
+    }
+    report
+}
+
+fn histogram(rewards: impl Iterator<Item = f32> + Clone) -> Vec<Bin> {
+    let finite = rewards.map(f64::from).filter(|reward| reward.is_finite());
+    let mut counts: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
+    for reward in finite.clone() {
+        // Keys that sort as the numbers do; 0 and -0 are one.
+        let bits = (reward + 0.0).to_bits() as i64;
+        let key = bits ^ (((bits >> 63) as u64) >> 1) as i64;
+        counts.entry(key).or_insert((reward + 0.0, 0)).1 += 1;
+        if counts.len() > FEW {
+            return ranges(finite);
+        }
+    }
+    counts.into_values().map(|(reward, count)| Bin { from: reward, to: reward, count }).collect()
+}
+
+fn ranges(rewards: impl Iterator<Item = f64> + Clone) -> Vec<Bin> {
+    const RANGES: usize = 10;
+    let (from, to) = rewards
+        .clone()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(from, to), reward| (from.min(reward), to.max(reward)));
+    let width = (to - from) / RANGES as f64;
+    let mut bins: Vec<Bin> = (0..RANGES)
+        .map(|i| Bin { from: from + width * i as f64, to: from + width * (i + 1) as f64, count: 0 })
+        .collect();
+    for reward in rewards {
+        bins[(((reward - from) / width) as usize).min(RANGES - 1)].count += 1;
+    }
+    bins
+}

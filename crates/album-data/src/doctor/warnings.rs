@@ -1,0 +1,211 @@
+//! What may go wrong in training, said so that something can be done about it.
+
+use serde::Serialize;
+
+use crate::doctor::columns::Located;
+use crate::doctor::{K, Report};
+
+/// One thing to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// A word for programs, which does not change.
+    pub code: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// A mean or a deviation above this, or deviations that differ by more than its square, are hard on a network.
+const LARGE: f64 = 100.0;
+
+pub(super) fn all(report: &Report, short_episodes: usize, unfinished: bool) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code, message: String| warnings.push(Warning { code, message });
+
+    for bad in &report.non_finite {
+        warn("non_finite", non_finite(bad));
+    }
+    if let Some(outside) = &report.actions_outside {
+        warn(
+            "actions_out_of_range",
+            format!(
+                "{} numbers in `actions` are beyond ±1, the first is {} in {}; training refuses the file: scale \
+                 actions to [-1, 1]",
+                outside.count.unwrap_or(1),
+                outside.value,
+                place(outside)
+            ),
+        );
+    }
+    if unfinished {
+        warn(
+            "unfinished_episode",
+            "the last row of the file does not end an episode; training refuses the file: set `terminals` to \
+             true there"
+                .to_owned(),
+        );
+    }
+    if report.episode_length.min == 0 {
+        warn(
+            "empty_episodes",
+            "some episodes have one row and no transition: is `terminals` true only on last rows?".to_owned(),
+        );
+    }
+    labels(report, &mut warn);
+    let repeats = &report.repeats;
+    if let Some((a, b)) = repeats.different {
+        let (successors, rewards) =
+            (repeats.pairs_with_several_successors, repeats.pairs_with_several_rewards);
+        if successors > 0 {
+            warn(
+                "stochastic",
+                format!(
+                    "{successors} of {} repeated pairs of state and action led to different states (rows {a} and \
+                     {b} differ): K-step returns are lower bounds only in deterministic data, lucky ones will be \
+                     taken for values that can be had; consider k = 1",
+                    repeats.repeated_pairs
+                ),
+            );
+        }
+        if rewards > 0 {
+            warn(
+                "stochastic_rewards",
+                format!(
+                    "{rewards} of {} repeated pairs of state and action had different rewards or masks (rows {a} \
+                     and {b} differ): does the observation hold what the reward depends on?",
+                    repeats.repeated_pairs
+                ),
+            );
+        }
+    }
+    if repeats.duplicate_transitions * 20 > report.transitions {
+        warn(
+            "duplicates",
+            format!(
+                "{} of {} transitions repeat an earlier one exactly",
+                repeats.duplicate_transitions, report.transitions
+            ),
+        );
+    }
+    if short_episodes > 0 && report.episode_length.min > 0 {
+        warn(
+            "short_episodes",
+            format!(
+                "{short_episodes} episodes are shorter than K = {K} steps; their windows are cut at the end"
+            ),
+        );
+    }
+    columns(report, &mut warn);
+    warnings
+}
+
+fn labels(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
+    let Some(labels) = &report.labels else { return };
+    if labels.bad_masks > 0 {
+        warn(
+            "bad_masks",
+            format!("{} masks are neither 0 nor 1; training refuses the file", labels.bad_masks),
+        );
+    }
+    if labels.mask_zeros == 0 {
+        warn(
+            "goal_never_reached",
+            "the goal is never reached: no mask is 0, so that values say nothing about reaching it, only about \
+             coming closer as far as rewards tell"
+                .to_owned(),
+        );
+    } else if labels.mask_zeros == report.transitions {
+        warn("always_solved", "every mask is 0: there is nothing to learn".to_owned());
+    }
+    if let [only] = labels.reward_histogram[..]
+        && only.from == only.to
+    {
+        warn("constant_rewards", format!("every reward is {}: all actions are equally good", only.from));
+    }
+    // With rewards of both signs or above 0 a mask may well come with a reward.
+    let costs = labels.reward_histogram.last().is_some_and(|bin| bin.to <= 0.0);
+    if costs && labels.mask_zeros > 0 && labels.solved_with_reward + labels.unsolved_without_reward > 0 {
+        warn(
+            "reward_mask_mismatch",
+            format!(
+                "{} transitions have mask 0 and a reward below 0, {} have mask 1 and reward 0; where rewards count \
+                 what is missing, they are 0 exactly where the mask is",
+                labels.solved_with_reward, labels.unsolved_without_reward
+            ),
+        );
+    }
+    if labels.v_star.is_none() {
+        warn("no_values", "there is no V*_D, since some rewards or masks are no numbers".to_owned());
+    }
+    if let Some(error) = labels.v_star_error.filter(|&error| error > 1e-6) {
+        warn("values_not_exact", format!("V*_D may be too low by up to {error:.1e}: the sweeps were ended"));
+    }
+}
+
+fn columns(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
+    for (code, array, columns) in [
+        ("constant_observations", "observations", &report.observations),
+        ("constant_actions", "actions", &report.actions),
+    ] {
+        let constant: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].min == columns[i].max).collect();
+        if !constant.is_empty() {
+            warn(code, format!("`{array}` never change in {}", list(&constant)));
+        }
+    }
+    if report.saturated_action_share > 0.5 {
+        let share = 100.0 * report.saturated_action_share;
+        warn("saturated_actions", format!("{share:.0} % of all numbers in `actions` are at ±1"));
+    }
+    let spreads = || report.observations.iter().filter(|c| c.std > 0.0).map(|c| c.std);
+    let (least, most) = (spreads().fold(f64::INFINITY, f64::min), spreads().fold(0.0, f64::max));
+    let large: Vec<usize> = (0..report.observations.len())
+        .filter(|&i| report.observations[i].std.max(report.observations[i].mean.abs()) > LARGE)
+        .collect();
+    if !large.is_empty() {
+        warn(
+            "unscaled_observations",
+            format!(
+                "`observations` have a mean or deviation above {LARGE} in {}; set standardize=true",
+                list(&large)
+            ),
+        );
+    } else if most > LARGE * LARGE * least {
+        warn(
+            "unscaled_observations",
+            format!(
+                "deviations of `observations` range from {least:.1e} to {most:.1e}; consider standardize=true"
+            ),
+        );
+    }
+}
+
+/// The warning about positions of the simulator, from which labels are made.
+pub(super) fn bad_qpos(bad: &Located) -> Warning {
+    Warning { code: "non_finite", message: non_finite(bad) }
+}
+
+fn non_finite(bad: &Located) -> String {
+    let count = bad.count.map_or("some".to_owned(), |count| count.to_string());
+    format!(
+        "{count} numbers in `{}` are NaN or infinite, the first is {} in {}; training refuses the file",
+        bad.array,
+        bad.value,
+        place(bad)
+    )
+}
+
+fn place(located: &Located) -> String {
+    match located.column {
+        Some(column) => format!("row {}, column {column}", located.row),
+        None => format!("row {}", located.row),
+    }
+}
+
+/// `column 3`, `columns 1, 2, 5 and 12 more`.
+fn list(columns: &[usize]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = columns.iter().take(SHOWN).map(usize::to_string).collect();
+    let more = columns.len().saturating_sub(SHOWN);
+    let word = if columns.len() == 1 { "column" } else { "columns" };
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{word} {}{more}", shown.join(", "))
+}

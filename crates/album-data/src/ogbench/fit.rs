@@ -1,0 +1,103 @@
+//! Whether data is that of an environment, by the widths of its columns.
+
+use std::path::Path;
+
+use crate::columns;
+use crate::error::{DataError, Place};
+use crate::matrix::terminals;
+use crate::npz::Npz;
+use crate::ogbench::environment::{ENVIRONMENTS, Environment};
+use crate::row_reader::RowReader;
+
+/// Refuses a file or folder whose columns are not as wide as the environment's, and says whose they could be.
+pub(crate) fn check(path: &Path, environment: &'static Environment) -> Result<(), DataError> {
+    Shapes::read(path)?.check(environment)
+}
+
+/// [`check`] for an open archive.
+pub(crate) fn check_npz(npz: &Npz, environment: &'static Environment) -> Result<(), DataError> {
+    Shapes::of_npz(npz)?.check(environment)
+}
+
+/// The environments whose data looks like this. More than one where mazes differ only in size.
+pub(crate) fn environments_like(path: &Path) -> Result<Vec<&'static Environment>, DataError> {
+    Ok(Shapes::read(path)?.environments())
+}
+
+const COLUMNS: [&str; 4] = ["qpos", "button_states", "observations", "actions"];
+
+/// The shape of each of the [`COLUMNS`], or why it cannot be had.
+struct Shapes {
+    rows: usize,
+    columns: [Result<(Place, Vec<usize>), DataError>; 4],
+}
+
+impl Shapes {
+    /// Reads headers only.
+    fn read(path: &Path) -> Result<Self, DataError> {
+        if !path.is_dir() {
+            return Self::of_npz(&Npz::open(path)?);
+        }
+        let folder = columns::Folder::open(path)?;
+        let rows = folder.episodes()?.rows();
+        Ok(Self { rows, columns: COLUMNS.map(|key| folder.rows(key, 0).map(shape)) })
+    }
+
+    fn of_npz(npz: &Npz) -> Result<Self, DataError> {
+        let rows = terminals(npz)?.shape()[0];
+        Ok(Self { rows, columns: COLUMNS.map(|key| npz.rows(key).map(shape)) })
+    }
+
+    fn check(self, environment: &'static Environment) -> Result<(), DataError> {
+        let others = self.environments();
+        self.check_widths(environment).map_err(|error| {
+            if others.is_empty() || others.contains(&environment) {
+                return error;
+            }
+            let looks_like = others.iter().map(|other| other.name).collect();
+            DataError::OtherEnvironment { source: Box::new(error), environment: environment.name, looks_like }
+        })
+    }
+
+    fn check_widths(self, environment: &Environment) -> Result<(), DataError> {
+        let rows = self.rows;
+        let needed = (1..=Environment::TASKS).any(|task| environment.goal(task).needs().qpos > 0);
+        let widths = [
+            (needed, environment.qpos_dim),
+            (environment.buttons() > 0, environment.buttons()),
+            (true, environment.observation_dim),
+            (true, environment.action_dim),
+        ];
+        for (column, (needed, width)) in self.columns.into_iter().zip(widths) {
+            match column {
+                Ok((place, found)) if width > 0 && found[..] != [rows, width] => {
+                    let expected = format!(
+                        "[{rows}, {width}] for {}, since there are {rows} `terminals`",
+                        environment.name
+                    );
+                    return Err(DataError::WrongShape { place, found, expected });
+                }
+                Err(error) if needed => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn environments(&self) -> Vec<&'static Environment> {
+        let width = |column: usize| match &self.columns[column] {
+            Ok((_, shape)) => shape.get(1).copied().unwrap_or(0),
+            Err(_) => 0,
+        };
+        let [_, buttons, observations, actions] = [0, 1, 2, 3].map(width);
+        // These three tell all environments apart that can be told apart.
+        let fits = |e: &&Environment| {
+            (e.observation_dim, e.action_dim, e.buttons() > 0) == (observations, actions, buttons > 0)
+        };
+        ENVIRONMENTS.iter().filter(fits).collect()
+    }
+}
+
+fn shape(reader: RowReader<'_>) -> (Place, Vec<usize>) {
+    (reader.place().clone(), reader.shape().to_vec())
+}
