@@ -143,7 +143,7 @@ pub fn evaluate(
     plan: &Plan,
     stop: &StopFlag,
 ) -> Result<Option<Outcome>, TrainError> {
-    assert!(plan.seeds.is_empty() || envs.len() > 0, "there is no environment to evaluate in");
+    assert!(plan.seeds.is_empty() || !envs.is_empty(), "there is no environment to evaluate in");
     let begin = Instant::now();
     let mut done: Vec<Option<Running>> = plan.seeds.iter().map(|_| None).collect();
     let mut waiting = 0..plan.seeds.len();
