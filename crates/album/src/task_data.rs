@@ -12,11 +12,12 @@ const SEED: u64 = 0;
 
 /// Loads the data of a task, from `file` or from its default place.
 pub fn load(task: &TaskName, file: Option<&Path>) -> Result<Dataset, Failure> {
-    let path = match file {
-        Some(path) => path.to_path_buf(),
-        None => default_file(task)?,
-    };
-    load_task(&path, task).map_err(|e| Failure::Load(e.to_string()))
+    load_task(find(task, file)?, task).map_err(|e| Failure::Load(e.to_string()))
+}
+
+/// Where the data of a task is: `file` or its default place.
+pub fn find(task: &TaskName, file: Option<&Path>) -> Result<PathBuf, Failure> {
+    file.map_or_else(|| default_file(task), |path| Ok(path.to_path_buf()))
 }
 
 /// The cached file of the task; PointMaze data is made if it is not there.

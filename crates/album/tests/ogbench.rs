@@ -53,7 +53,8 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
     assert!(first["versions"]["mujoco"].is_string(), "{first}");
     assert!(first["eval_seconds"].as_f64().unwrap() > 0.0);
     assert_eq!(first["evaluations"].as_array().unwrap().len(), 3);
-    let written: Value = serde_json::from_slice(&std::fs::read(folder.join("paused/result.json")).unwrap()).unwrap();
+    let written: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("paused/result.json")).unwrap()).unwrap();
     assert_eq!(written["versions"], first["versions"]);
 
     // A look at it gives what the run saw, whatever the number of workers.
@@ -71,7 +72,8 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
     assert!(row["length"].as_u64().unwrap() <= 200, "{row}");
 
     // The critic over the data, beside what the data supports.
-    let critic = json(folder, &["eval", "paused", "--episodes", "1", "--critic", "--python", python, "--json"]);
+    let critic =
+        json(folder, &["eval", "paused", "--episodes", "1", "--critic", "--python", python, "--json"]);
     let (learned, star) = (&critic["critic"]["learned"], &critic["critic"]["v_star"]);
     let number = |value: &Value| value.as_f64().unwrap();
     assert!(number(&learned["value/v_max"]) >= number(&learned["value/v_mean"]));
@@ -84,7 +86,8 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
     fails(folder, &at("31"), 3, &["no checkpoint of step 31", "30, 60"]);
 
     // Films, where there is a way to draw.
-    let film = album(folder, &["eval", "paused", "--episodes", "1", "--video", "1", "--python", python, "--json"]);
+    let film =
+        album(folder, &["eval", "paused", "--episodes", "1", "--video", "1", "--python", python, "--json"]);
     let said = String::from_utf8_lossy(&film.stderr);
     if film.status.success() {
         let report: Value = serde_json::from_slice(&film.stdout).unwrap();
@@ -108,7 +111,12 @@ fn a_python_without_ogbench_is_refused_before_there_is_a_run() {
     npz.array_bool("terminals", &[3], &[false, false, true]).unwrap();
     npz.array_f32("qpos", &[3, 21], &[0.0; 63]).unwrap();
     npz.finish().unwrap();
-    fails(folder, &train(python.to_str().unwrap(), "run", &[]), 3, &["no module ogbench", "album setup ogbench"]);
+    fails(
+        folder,
+        &train(python.to_str().unwrap(), "run", &[]),
+        3,
+        &["no module ogbench", "album setup ogbench"],
+    );
     assert!(!folder.join("run").exists());
     // Without episodes no environment is needed.
     let result = json(folder, &train("nowhere", "run", &["--eval-episodes", "0"]));
