@@ -1,6 +1,5 @@
 //! `album data generate`.
 
-use super::name;
 use crate::failure::Failure;
 use crate::output;
 use album_data::cache;
@@ -63,7 +62,7 @@ struct FileReport {
 
 /// Runs `album data generate`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let task = name::dataset(&args.name)?;
+    let task = TaskName::of_dataset(&args.name).map_err(|e| Failure::Config(e.to_string()))?;
     let folder = match &args.out {
         Some(folder) => folder.clone(),
         None => cache::folder()?,

@@ -5,7 +5,6 @@ mod generate;
 mod import;
 mod inspect;
 mod list;
-mod name;
 
 use crate::failure::Failure;
 use clap::Subcommand;
