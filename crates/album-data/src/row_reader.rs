@@ -14,7 +14,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// The rows of one array, in order.
 ///
 /// The array may be an entry of an archive or a file of bare elements. An entry in
-/// Fortran order has its first row complete only at its end: it is read as a whole.
+/// Fortran order has its first row complete only at its end: it is read as a whole, once
+/// a row is asked for. To make a reader takes no more than a look at the header.
 pub(crate) struct RowReader<'a> {
     source: Source<'a>,
     place: Place,
@@ -28,6 +29,8 @@ pub(crate) struct RowReader<'a> {
 enum Source<'a> {
     Entry(EntryReader<'a>),
     File(File),
+    /// Until its first row is asked for; then it becomes [`Source::Whole`].
+    Fortran(Option<(EntryReader<'a>, Layout)>),
     Whole(Array),
 }
 
@@ -41,19 +44,8 @@ impl<'a> RowReader<'a> {
     ) -> Result<Self, DataError> {
         let layout = read_layout(&mut entry, size, &place, limits)?;
         let (dtype, shape) = (layout.dtype, layout.shape.clone());
-        let source = if layout.fortran {
-            // Readers of large archives raise the limit for entries that pass by in parts. This does not.
-            let limit = Limits::default().max_array_bytes;
-            if layout.bytes > limit {
-                let what = "the size in bytes in Fortran order, in which it must fit in memory,";
-                return Err(DataError::Limit { place, what, found: layout.bytes, limit });
-            }
-            let array = read_elements(&mut entry, layout, &place)?;
-            entry.finish(&place)?;
-            Source::Whole(array)
-        } else {
-            Source::Entry(entry)
-        };
+        let source =
+            if layout.fortran { Source::Fortran(Some((entry, layout))) } else { Source::Entry(entry) };
         Ok(Self { source, place, dtype, shape, done: 0, buffer: Vec::new() })
     }
 
@@ -84,7 +76,7 @@ impl<'a> RowReader<'a> {
 
     /// Appends the next rows as `f32`, with the checks of [`Array::into_f32`].
     pub fn append_f32(&mut self, rows: usize, to: &mut Vec<f32>) -> Result<(), DataError> {
-        if self.dtype != DType::F32 || matches!(self.source, Source::Whole(_)) {
+        if self.dtype != DType::F32 || matches!(self.source, Source::Fortran(_) | Source::Whole(_)) {
             let chunk = self.read(rows)?;
             to.extend(self.located(rows, chunk.into_f32())?);
             return Ok(());
@@ -94,7 +86,7 @@ impl<'a> RowReader<'a> {
         let found = match &mut self.source {
             Source::Entry(entry) => fill(entry, &mut self.buffer, &self.place)?,
             Source::File(file) => fill(file, &mut self.buffer, &self.place)?,
-            Source::Whole(_) => 0,
+            Source::Fortran(_) | Source::Whole(_) => 0,
         };
         if found < bytes {
             return Err(self.too_short(found as u64));
@@ -132,11 +124,28 @@ impl<'a> RowReader<'a> {
     pub fn finish(self) -> Result<(), DataError> {
         match self.source {
             Source::Entry(entry) => entry.finish(&self.place),
-            Source::File(_) | Source::Whole(_) => Ok(()),
+            Source::File(_) | Source::Fortran(_) | Source::Whole(_) => Ok(()),
         }
     }
 
+    /// Reads the whole of an array in Fortran order.
+    fn turn(&mut self) -> Result<(), DataError> {
+        let Source::Fortran(unread) = &mut self.source else { return Ok(()) };
+        let Some((mut entry, layout)) = unread.take() else { return Ok(()) };
+        // Readers of large archives raise the limit for entries that pass by in parts. This does not.
+        let limit = Limits::default().max_array_bytes;
+        if layout.bytes > limit {
+            let what = "the size in bytes in Fortran order, in which it must fit in memory,";
+            return Err(DataError::Limit { place: self.place.clone(), what, found: layout.bytes, limit });
+        }
+        let array = read_elements(&mut entry, layout, &self.place)?;
+        entry.finish(&self.place)?;
+        self.source = Source::Whole(array);
+        Ok(())
+    }
+
     fn read(&mut self, rows: usize) -> Result<Array, DataError> {
+        self.turn()?;
         let mut shape = self.shape.clone();
         shape[0] = rows;
         let count = rows * self.width();
@@ -145,6 +154,8 @@ impl<'a> RowReader<'a> {
         let chunk = match &mut self.source {
             Source::Entry(entry) => read_elements(entry, layout, &self.place),
             Source::File(file) => read_elements(file, layout, &self.place),
+            // Only after an error, which ended the reading.
+            Source::Fortran(_) => return Err(self.too_short(0)),
             Source::Whole(array) => {
                 let start = self.done * (count / rows.max(1));
                 let data = array.data.range(start..start + count);

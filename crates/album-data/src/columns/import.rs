@@ -161,23 +161,19 @@ impl Plan {
     fn of_source(path: &Path, environment: Option<&'static Environment>) -> Result<Self, DataError> {
         let npz = Npz::open_with(path, &limits())?;
         let rows = terminals(&npz)?.shape()[0];
-        if rows == 0 {
-            return Err(DataError::NoTransitions { place: Place::file(path) });
-        }
-        let width = |name, least| matrix(&npz, name, rows, least).map(|reader| reader.width());
-        let dims = [width("observations", 1)?, width("actions", 1)?];
-        let (mut qpos, mut buttons) = (0, 0);
         if let Some(environment) = environment {
             fit::check_npz(&npz, environment)?;
-            for needs in (1..=Environment::TASKS).map(|task| environment.goal(task).needs()) {
-                (qpos, buttons) = (qpos.max(needs.qpos), buttons.max(needs.button_states));
+        }
+        let mut widths = BTreeMap::new();
+        for (name, must) in
+            [("observations", true), ("actions", true), ("qpos", false), ("button_states", false)]
+        {
+            if must || npz.contains(name) {
+                widths.insert(name, matrix(&npz, name, rows, 1)?.width());
             }
         }
-        let mut widths = BTreeMap::from([("observations", dims[0]), ("actions", dims[1])]);
-        for (name, least) in [("qpos", qpos), ("button_states", buttons)] {
-            if least > 0 || npz.contains(name) {
-                widths.insert(name, width(name, least)?);
-            }
+        if rows == 0 {
+            return Err(DataError::NoTransitions { place: Place::file(path) });
         }
         Ok(Self { widths, rows })
     }

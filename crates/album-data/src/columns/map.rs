@@ -14,7 +14,7 @@
 use std::fs::File;
 use std::io;
 
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 
 /// A read-only file of 32-bit numbers, mapped into memory.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl MappedFile {
         // Batches are drawn at random: without this, the system reads 128 kB for each row of a few hundred bytes,
         // and drops as much that was of use. Refusal costs only speed.
         #[cfg(unix)]
-        let _ = map.advise(Advice::Random);
+        let _ = map.advise(memmap2::Advice::Random);
         Ok(Self(map))
     }
 
