@@ -14,8 +14,10 @@ fn task(name: &str) -> TaskName {
     name.parse().unwrap()
 }
 
+type Arrays = Vec<(&'static str, Array)>;
+
 /// Scene data: `episodes` recordings of 7 rows, with numbers that depend on `salt`.
-fn arrays(episodes: usize, salt: usize) -> Vec<(&'static str, Array)> {
+fn arrays(episodes: usize, salt: usize) -> Arrays {
     let rows = episodes * 7;
     let floats = |width: usize, scale: f32| {
         let numbers = (0..rows * width).map(|i| ((i * 31 + salt * 17) % 101) as f32 * scale - 1.5).collect();
@@ -68,8 +70,11 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// State, action, next state, reward, mask and end.
+type Transition = (Vec<f32>, Vec<f32>, Vec<f32>, f32, f32, bool);
+
 /// All that a program can see of a dataset.
-fn seen(data: &Dataset) -> Vec<(Vec<f32>, Vec<f32>, Vec<f32>, f32, f32, bool)> {
+fn seen(data: &Dataset) -> Vec<Transition> {
     let one = |t| {
         let (s, a, next) = (data.observation(t), data.action(t), data.next_observation(t));
         (s.to_vec(), a.to_vec(), next.to_vec(), data.reward(t), data.mask(t), data.terminal(t))
@@ -140,7 +145,7 @@ fn other_types_and_orders_are_converted() {
 fn bad_sources_leave_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let (file, folder) = (dir.path().join("bad.npz"), dir.path().join("data.columns"));
-    let message = |change: &dyn Fn(&mut Vec<(&'static str, Array)>)| {
+    let message = |change: &dyn Fn(&mut Arrays)| {
         let mut arrays = arrays(400, 1);
         change(&mut arrays);
         write(&file, &arrays);
@@ -149,7 +154,7 @@ fn bad_sources_leave_nothing_behind() {
         error
     };
     let set = |index: usize, element: usize, value: f32| {
-        move |arrays: &mut Vec<(&'static str, Array)>| {
+        move |arrays: &mut Arrays| {
             if let Data::F32(v) = &mut arrays[index].1.data {
                 v[element] = value;
             }

@@ -206,7 +206,7 @@ fn a_folder_is_told_as_its_file_is() {
     let mut writer = NpzWriter::create(&file, true).unwrap();
     let xy: Vec<f32> = (0..40).map(|i| i as f32).collect();
     writer.array_f32("observations", &[20, 2], &xy).unwrap();
-    writer.array_f32("actions", &[20, 2], &vec![0.5; 40]).unwrap();
+    writer.array_f32("actions", &[20, 2], &[0.5; 40]).unwrap();
     writer.array_f32("qpos", &[20, 2], &xy).unwrap();
     writer.array_bool("terminals", &[20], &(0..20).map(|i| i == 19).collect::<Vec<_>>()).unwrap();
     writer.finish().unwrap();

@@ -164,8 +164,6 @@ impl Plan {
         if rows == 0 {
             return Err(DataError::NoTransitions { place: Place::file(path) });
         }
-        let width = |name, least| matrix(&npz, name, rows, least).map(|reader| reader.width());
-        let dims = [width("observations", 1)?, width("actions", 1)?];
         let (mut qpos, mut buttons) = (0, 0);
         if let Some(environment) = environment {
             fit::check_npz(&npz, environment)?;
@@ -173,7 +171,9 @@ impl Plan {
                 (qpos, buttons) = (qpos.max(needs.qpos), buttons.max(needs.button_states));
             }
         }
-        let mut widths = BTreeMap::from([("observations", dims[0]), ("actions", dims[1])]);
+        let width = |name, least| matrix(&npz, name, rows, least).map(|reader| reader.width());
+        let mut widths =
+            BTreeMap::from([("observations", width("observations", 1)?), ("actions", width("actions", 1)?)]);
         for (name, least) in [("qpos", qpos), ("button_states", buttons)] {
             if least > 0 || npz.contains(name) {
                 widths.insert(name, width(name, least)?);
