@@ -110,7 +110,7 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Dataset {
         alpha_bc,
         get: match kind {
             "navigate" if point => vec![Way::FirstUse, Way::Generate, Way::Fetch],
-            "play" if arm => vec![Way::Generate, Way::Fetch],
+            "play" | "noisy" if arm => vec![Way::Generate, Way::Fetch],
             _ => vec![Way::Fetch],
         },
         bytes: file.as_ref().and_then(|path| path.metadata().ok()).map(|metadata| metadata.len()),
