@@ -9,6 +9,7 @@ mod eval;
 mod failure;
 mod output;
 mod run;
+mod setup;
 mod solve;
 mod task_data;
 mod train;
@@ -39,6 +40,8 @@ enum Command {
     Solve(solve::Args),
     /// Check every statement of the theory with numbers and draw the figures
     Verify(verify::Args),
+    /// Set up what cargo alone does not bring: the Python package ogbench
+    Setup(setup::Args),
     /// Measure speed on this machine
     Bench(bench::Args),
 }
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Data(args) => data::run(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Setup(args) => setup::run(&args),
         Command::Bench(args) => bench::run(&args),
     };
     match result {
