@@ -14,6 +14,8 @@ mod solve;
 mod task_data;
 mod train;
 mod verify;
+#[allow(dead_code, reason = "used by `album eval --video`, which is to come")]
+mod video;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -201,7 +201,8 @@ fn run(mut command: Command, say: &mut dyn FnMut(&str)) -> Result<(), String> {
     {
         if ["Downloading", "Installing"].iter().any(|word| line.trim_start().starts_with(word)) {
             say(line.trim());
-        } else {
+        } else if !line.starts_with("Ignoring ") {
+            // What does not concern this Python is no explanation.
             said.push_str(&line);
             said.push('\n');
         }
