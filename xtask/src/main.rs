@@ -13,6 +13,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   test          set up, then formatting, clippy, all tests (HiGHS included), doc tests, documentation
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
   bench-peers   one ALBUM training step: album, JAX and PyTorch interleaved in one run
+  bench-envs    environments of OGBench: steps a second of workers against a plain loop in Python
   setup         only the set-up: private Python environments under target/";
 
 fn main() -> ExitCode {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         "test" => test(),
         "bench-solve" => bench_solve(),
         "bench-peers" => bench_peers::run_all(),
+        "bench-envs" => bench_envs(),
         "setup" => python::tools(&root()).and_then(|_| python::ogbench(&root())).map(|_| ()),
         _ => Err(USAGE.into()),
     };
@@ -67,6 +69,14 @@ fn bench_solve() -> Result<(), String> {
     python.apply(&mut command);
     command.env("ALBUM_PYTHON", &python.interpreter);
     run("bench solve", command)
+}
+
+fn bench_envs() -> Result<(), String> {
+    let python = python::ogbench(&root())?;
+    let mut command =
+        cargo(&["run", "--release", "--package", "album-envs", "--example", "throughput", "--"]);
+    command.args(std::env::args().skip(2)).env(album_envs::python::VARIABLE, python.interpreter());
+    run("bench envs", command)
 }
 
 fn cargo(args: &[&str]) -> Command {

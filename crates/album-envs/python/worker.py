@@ -160,8 +160,7 @@ def main():
     while True:
         kind, body = receive()
         if kind == STEP:
-            action = np.clip(np.frombuffer(body, "<f4"), -1, 1)
-            observation, reward, terminated, truncated, info = env.step(action)
+            observation, reward, terminated, truncated, info = env.step(np.frombuffer(body, "<f4"))
             steps += 1
             flags = TERMINATED * bool(terminated) + TRUNCATED * bool(truncated) + SUCCESS * bool(info["success"])
             body = struct.pack("<dB", reward, flags) + numbers(observation)

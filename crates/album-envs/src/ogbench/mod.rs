@@ -16,7 +16,7 @@
 //! | worker | 3 stepped | reward `f64`, flags `u8` (1 terminated, 2 truncated, 4 success), observation `f32`s, picture |
 //! | worker | 4 error | cause `u8`, text; the worker ends. 0: this episode is lost; 1: the text names a module that is missing; 2: another worker would fail just so |
 //! | album | 1 reset | seed `u64`, `u32` that is 0 for no pictures, else each how manyeth step has one |
-//! | album | 2 step | action `f32`s |
+//! | album | 2 step | action `f32`s, each within ±1 |
 //! | album | 3 bye | nothing |
 //!
 //! A picture is its width and height (`u32` each) and three bytes for each pixel, row by

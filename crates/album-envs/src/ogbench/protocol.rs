@@ -63,10 +63,11 @@ pub(super) fn reset(buffer: &mut Vec<u8>, seed: u64, frames: bool) {
     buffer.extend(if frames { FRAME_EVERY } else { 0 }.to_le_bytes());
 }
 
-/// Writes a step into `buffer`, which is cleared before.
+/// Writes a step into `buffer`, which is cleared before. The action is clipped to ±1 here,
+/// because that costs NumPy more than all the rest of a message.
 pub(super) fn step(buffer: &mut Vec<u8>, action: &[f32]) {
     begin(buffer, 2, 4 * action.len());
-    buffer.extend(action.iter().flat_map(|x| x.to_le_bytes()));
+    buffer.extend(action.iter().flat_map(|x| x.clamp(-1.0, 1.0).to_le_bytes()));
 }
 
 fn begin(buffer: &mut Vec<u8>, kind: u8, length: usize) {
@@ -287,7 +288,7 @@ mod tests {
         let mut buffer = vec![9; 9];
         reset(&mut buffer, 0x0102, true);
         assert_eq!(buffer, [1, 12, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
-        step(&mut buffer, &[1.0]);
+        step(&mut buffer, &[1.5]);
         assert_eq!(buffer, [2, 4, 0, 0, 0, 0, 0, 128, 63]);
     }
 
