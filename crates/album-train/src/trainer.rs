@@ -139,13 +139,14 @@ impl Trainer<'_> {
         let mut last_sign = begin;
         (self.observer)(&Event::Started { step: progress.step, total });
 
+        // Asked once: while an evaluation is under way, the evaluator is with it.
+        let evaluates = self.evaluator.is_some();
         let mut running: Option<Running> = None;
         let finished = loop {
             // What is due after this many updates.
             let step = progress.step;
             let evaluated = progress.evaluations.last().map(|evaluation| evaluation.step);
-            let mut pending =
-                self.schedule.evaluates(step) && self.evaluator.is_some() && evaluated != Some(step);
+            let mut pending = evaluates && self.schedule.evaluates(step) && evaluated != Some(step);
             if let Some(evaluation) = &running
                 && (evaluation.is_done()
                     || pending

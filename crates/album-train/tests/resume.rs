@@ -182,6 +182,15 @@ fn evaluations_in_the_background_change_nothing() {
     assert_eq!(timeless(run_with(&data, &path, options).unwrap()), expected);
     assert_same(&whole, &path);
     assert_eq!(late, 3, "of the four evaluations only the last has nothing to run beside");
+
+    // Evaluations that last longer than the steps between them.
+    let often = || Schedule { eval_every: 2, save_every: 7, ..schedule() };
+    let (whole, path) = (dir.path().join("often"), dir.path().join("often-background"));
+    let expected = run_with(&data, &whole, Options { schedule: often(), ..plain() }).unwrap();
+    let found = run_with(&data, &path, Options { schedule: often(), background: true, ..plain() }).unwrap();
+    assert_eq!(expected.evaluations.len(), 100);
+    assert_eq!(timeless(found), timeless(expected));
+    assert_same(&whole, &path);
 }
 
 #[test]

@@ -97,6 +97,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
     };
     let mut films = Vec::new();
+    if !videos.is_empty() {
+        let folder = args.run.join("videos");
+        std::fs::create_dir_all(&folder).map_err(Failure::io(&folder))?;
+    }
     for (number, frames) in videos.iter().enumerate() {
         let path = args.run.join("videos").join(format!("step_{step:09}-episode_{number:03}.gif"));
         video::write_gif(&path, frames, FRAMES_PER_SECOND)?;

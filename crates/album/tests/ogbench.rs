@@ -20,7 +20,7 @@ fn python() -> Option<PathBuf> {
 
 fn train<'a>(python: &'a str, out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["train", TASK, "--data", "cube-single-play-v0.npz", "--out", out, "--json"];
-    args.extend(["--steps", "60", "--eval-every", "20", "--eval-episodes", "3", "--save-every", "30"]);
+    args.extend(["--steps", "60", "--eval-every", "20", "--save-every", "30"]);
     args.extend(["--set", "hidden=[8,8]", "--set", "batch_size=16", "--set", "log_every=10"]);
     args.extend(["--python", python]);
     args.extend_from_slice(more);
@@ -44,8 +44,10 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
     json(folder, &[&generate[..], &["--python", python, "--json"]].concat());
 
     // Two workers with training paused, one worker beside one training thread: the same run.
-    let first = json(folder, &train(python, "paused", &["--workers", "2", "--threads", "2"]));
-    let beside = json(folder, &train(python, "beside", &["--workers", "1", "--threads", "1"]));
+    let first =
+        json(folder, &train(python, "paused", &["--eval-episodes", "3", "--workers", "2", "--threads", "2"]));
+    let beside =
+        json(folder, &train(python, "beside", &["--eval-episodes", "3", "--workers", "1", "--threads", "1"]));
     assert_eq!(first["weights_sha256"], beside["weights_sha256"]);
     assert_eq!(first["evaluations"], beside["evaluations"]);
     same_files(folder, "paused", "beside");
