@@ -5,6 +5,7 @@
 mod common;
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use album_data::{Array, DataError, Limits, Npz, read_npy};
@@ -78,6 +79,9 @@ fn read_all(path: &Path) -> Result<Vec<Array>, DataError> {
 fn check(cases: Vec<Case>, read: impl Fn(&Path) -> Result<(), DataError>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hostile.file");
+    // The memory is that of the whole process, so one test at a time is measured.
+    static MEASURING: Mutex<()> = Mutex::new(());
+    let _measuring = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let memory = peak_memory();
     for Case { bytes, kind: expected, words } in cases {
         std::fs::write(&path, &bytes).unwrap();

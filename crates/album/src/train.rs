@@ -40,14 +40,14 @@ pub struct TrainArgs {
     /// Steps between evaluations (0: only at the end)
     #[arg(long)]
     eval_every: Option<u64>,
-    /// Episodes of an evaluation
+    /// Episodes of an evaluation (0: none, and no environment is needed)
     #[arg(long)]
     eval_episodes: Option<usize>,
     /// Steps between checkpoints
     #[arg(long)]
     save_every: Option<u64>,
-    /// A dataset file in OGBench's layout, instead of the default one of the task
-    #[arg(long, value_name = "FILE.npz")]
+    /// The data: an npz file in OGBench's layout or a folder of imported columns, instead of the task's default
+    #[arg(long, value_name = "FILE|DIR")]
     data: Option<PathBuf>,
     /// Where the configuration starts from (default: small for PointMaze, else paper)
     #[arg(long, value_enum)]
