@@ -161,6 +161,9 @@ impl Plan {
     fn of_source(path: &Path, environment: Option<&'static Environment>) -> Result<Self, DataError> {
         let npz = Npz::open_with(path, &limits())?;
         let rows = terminals(&npz)?.shape()[0];
+        if rows == 0 {
+            return Err(DataError::NoTransitions { place: Place::file(path) });
+        }
         if let Some(environment) = environment {
             fit::check_npz(&npz, environment)?;
         }
@@ -171,9 +174,6 @@ impl Plan {
             if must || npz.contains(name) {
                 widths.insert(name, matrix(&npz, name, rows, 1)?.width());
             }
-        }
-        if rows == 0 {
-            return Err(DataError::NoTransitions { place: Place::file(path) });
         }
         Ok(Self { widths, rows })
     }
