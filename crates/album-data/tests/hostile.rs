@@ -5,7 +5,7 @@
 mod common;
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use album_data::{Array, DataError, Limits, Npz, read_npy};
@@ -79,9 +79,6 @@ fn read_all(path: &Path) -> Result<Vec<Array>, DataError> {
 fn check(cases: Vec<Case>, read: impl Fn(&Path) -> Result<(), DataError>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hostile.file");
-    // The memory is that of the whole process, so one test at a time is measured.
-    static MEASURING: Mutex<()> = Mutex::new(());
-    let _measuring = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let memory = peak_memory();
     for Case { bytes, kind: expected, words } in cases {
         std::fs::write(&path, &bytes).unwrap();
@@ -109,6 +106,12 @@ fn check(cases: Vec<Case>, read: impl Fn(&Path) -> Result<(), DataError>) {
     }
 }
 
+/// Held by every test from its first line: memory is measured for the whole process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The most memory this process ever had, in kB, as Linux tells.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -122,6 +125,7 @@ fn check_npz(cases: Vec<Case>) {
 
 #[test]
 fn honest_files_are_read() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("honest.npz");
     let honest = [plain("a.npy", &three()), deflated("b.npy", &three())];
@@ -159,6 +163,7 @@ fn honest_files_are_read() {
 
 #[test]
 fn other_files() {
+    let _alone = alone();
     let honest = archive(&[plain("a.npy", &three())]);
     let appended = [honest.as_slice(), b"more"].concat();
     let prepended = [b"#!/bin/sh\n", honest.as_slice()].concat();
@@ -179,6 +184,7 @@ fn other_files() {
 
 #[test]
 fn lying_end_records() {
+    let _alone = alone();
     let one = [plain("a.npy", &three())];
     let with = |change: &dyn Fn(&mut End)| archive_with(&one, change);
     let with_64 = |entries: u64, size: u64, shift: u64| {
@@ -216,6 +222,7 @@ fn lying_end_records() {
 
 #[test]
 fn lying_tables() {
+    let _alone = alone();
     let changed = |change: &dyn Fn(&mut Entry)| {
         let mut entry = plain("a.npy", &three());
         change(&mut entry);
@@ -273,6 +280,7 @@ fn lying_tables() {
 
 #[test]
 fn bad_names() {
+    let _alone = alone();
     let named = |name: &[u8]| {
         let mut entry = plain("", &three());
         entry.name = name.to_vec();
@@ -307,6 +315,7 @@ fn bad_names() {
 
 #[test]
 fn overlapping_entries() {
+    let _alone = alone();
     // The second entry lies within the first one's data.
     let inner = plain("b.npy", &three());
     let outer = plain("a.npy", &npy("'|u1'", "False", "(99,)", &local(&inner)));
@@ -325,6 +334,7 @@ fn overlapping_entries() {
 
 #[test]
 fn damaged_data() {
+    let _alone = alone();
     let content = three();
     let changed = |entry: Entry, change: &dyn Fn(&mut Entry)| {
         let mut entry = entry;
@@ -452,6 +462,7 @@ fn bad_arrays() -> Vec<Case> {
 
 #[test]
 fn bad_arrays_in_archives() {
+    let _alone = alone();
     let packed = |entry: fn(&str, &[u8]) -> Entry| {
         bad_arrays()
             .into_iter()
@@ -464,6 +475,7 @@ fn bad_arrays_in_archives() {
 
 #[test]
 fn bad_array_files() {
+    let _alone = alone();
     let mut cases = bad_arrays();
     cases.push(case(vec![], WrongFile, "an empty file"));
     cases.push(case(archive(&[]), WrongFile, "a zip archive (.npz)"));
@@ -472,6 +484,7 @@ fn bad_array_files() {
 
 #[test]
 fn unfit_values() {
+    let _alone = alone();
     let file = |content: &[u8]| archive(&[plain("terminals.npy", content)]);
     let flags = npy("'|u1'", "False", "(4,)", &[0, 1, 2, 1]);
     let floats = npy("'<f8'", "False", "(1,)", &1f64.to_le_bytes());
@@ -498,6 +511,7 @@ fn unfit_values() {
 
 #[test]
 fn own_limits() {
+    let _alone = alone();
     let zeros = npy("'|u1'", "False", "(99,)", &[0; 99]);
     let bytes = || archive(&[deflated("a.npy", &zeros), plain("b.npy", &three())]);
     let with = |limits: Limits, words| {
@@ -518,6 +532,7 @@ fn own_limits() {
 
 #[test]
 fn not_files() {
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(kind(&Npz::open(dir.path()).unwrap_err()), WrongFile);
     assert_eq!(kind(&read_npy(dir.path()).unwrap_err()), WrongFile);
