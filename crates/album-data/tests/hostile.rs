@@ -102,7 +102,9 @@ fn check(cases: Vec<Case>, read: impl Fn(&Path) -> Result<(), DataError>) {
         assert!(elapsed < Duration::from_millis(100), "{elapsed:?}: {message}");
     }
     if let (Some(before), Some(after)) = (memory, peak_memory()) {
-        assert!(after - before < 64 << 10, "took {} kB", after - before);
+        // The kernel counts in portions for each thread, so that the peak may even seem to fall.
+        let taken = after.saturating_sub(before);
+        assert!(taken < 64 << 10, "took {taken} kB");
     }
 }
 
