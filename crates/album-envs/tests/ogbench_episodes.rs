@@ -190,7 +190,8 @@ fn a_killed_worker_is_replaced_and_its_episode_repeated() {
     let expected = run(&mut workers(&python, task, 1), &seeds, 40).0;
     let mut envs = workers(&python, task, 2);
     let before = envs.processes();
-    // Let an episode run in each slot, then kill one of the workers in the middle of it.
+    // Let an episode begin in each slot, and kill one of the workers, held so that it cannot answer before.
+    signal("-STOP", before[0]);
     for slot in 0..2 {
         envs.reset(slot, 90 + slot as u64, false).unwrap();
     }
