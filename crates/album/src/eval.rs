@@ -2,7 +2,7 @@
 
 use crate::config::RunConfig;
 use crate::failure::Failure;
-use crate::run::{self, EnvArgs};
+use crate::run::{self, Resources};
 use crate::{output, task_data, video};
 use album_agents::Agent;
 use album_data::doctor;
@@ -37,10 +37,7 @@ pub struct Args {
     #[arg(long)]
     critic: bool,
     #[command(flatten)]
-    envs: EnvArgs,
-    /// Threads; results do not depend on them (0: all processors)
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    resources: Resources,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -84,14 +81,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let task = run::task(&config)?;
     let data = task_data::load(&task, config.data.as_deref())?;
-    let mut agent = run::agent(&config, &data, &Pool::new(args.threads))?;
+    let mut agent = run::agent(&config, &data, &Pool::new(args.resources.threads))?;
     checkpoint.check(&run::identity(&config, &data)?)?;
     checkpoint.restore(&mut agent)?;
     let step = checkpoint.step();
     let stop = StopFlag::on_signals()?;
     let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
     let plan = Plan { step, seeds, paths: 0, videos: args.video.min(args.episodes) };
-    let mut envs = run::environments(&task, args.episodes, &args.envs)?;
+    let mut envs = run::environments(&task, args.episodes, &args.resources)?;
     let outcome = evaluate(agent.policy().as_mut(), &mut envs, &plan, &stop)?;
     let Some(Outcome { evaluation, seconds, warnings, videos }) = outcome else {
         return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));

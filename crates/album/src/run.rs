@@ -10,9 +10,12 @@ use album_nn::Pool;
 use album_train::{Evaluator, Identity, RunDir};
 use std::path::{Path, PathBuf};
 
-/// Where episodes run.
+/// What a run may use of the machine. Results do not depend on it.
 #[derive(clap::Args)]
-pub struct EnvArgs {
+pub struct Resources {
+    /// Threads that train; results do not depend on them (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
     /// Processes that run episodes of OGBench's environments; results do not depend on them (0: all processors)
     #[arg(long, default_value_t = 0)]
     pub workers: usize,
@@ -46,7 +49,7 @@ pub fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Failure>
 }
 
 /// The environments of a task: native ones for all episodes at once, or worker processes.
-pub fn environments(task: &TaskName, episodes: usize, args: &EnvArgs) -> Result<Envs, Failure> {
+pub fn environments(task: &TaskName, episodes: usize, args: &Resources) -> Result<Envs, Failure> {
     let slots = if is_native(task) { episodes } else { processes(args.workers).min(episodes) };
     make_envs(task, slots, args.python.as_deref()).map_err(Failure::from)
 }
@@ -68,14 +71,13 @@ fn processes(asked: usize) -> usize {
 pub fn evaluator(
     config: &RunConfig,
     task: &TaskName,
-    args: &EnvArgs,
-    threads: usize,
+    args: &Resources,
 ) -> Result<Option<Evaluator>, Failure> {
     let episodes = config.train.eval_episodes;
     if episodes == 0 {
         return Ok(None);
     }
     let envs = environments(task, episodes, args)?;
-    let background = !is_native(task) && processes(threads) + envs.len() <= processes(0);
+    let background = !is_native(task) && processes(args.threads) + envs.len() <= processes(0);
     Ok(Some(Evaluator { envs, episodes, paths: if is_native(task) { 10 } else { 0 }, background }))
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{self, Overrides, Preset, RunConfig};
 use crate::failure::Failure;
-use crate::run::{EnvArgs, agent, evaluator, identity, read_config, task};
+use crate::run::{Resources, agent, evaluator, identity, read_config, task};
 use crate::{output, task_data};
 use album_agents::album::Album;
 use album_data::Dataset;
@@ -33,10 +33,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    envs: EnvArgs,
-    /// Threads; results do not depend on them (0: all processors)
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    resources: Resources,
     /// Steps between evaluations (0: only at the end)
     #[arg(long)]
     eval_every: Option<u64>,
@@ -72,10 +69,7 @@ pub struct ResumeArgs {
     /// The run directory
     run: PathBuf,
     #[command(flatten)]
-    envs: EnvArgs,
-    /// Threads; results do not depend on them (0: all processors)
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    resources: Resources,
     /// Print result.json
     #[arg(long)]
     json: bool,
@@ -100,9 +94,9 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     check_boundedness(&config, args.allow_unbounded)?;
     // Everything that can be refused is refused before there is a run directory.
     let data = task_data::load(&task, config.data.as_deref())?;
-    let pool = Pool::new(args.threads);
+    let pool = Pool::new(args.resources.threads);
     let agent = agent(&config, &data, &pool)?;
-    let evaluator = evaluator(&config, &task, &args.envs, args.threads)?;
+    let evaluator = evaluator(&config, &task, &args.resources)?;
     let path = args.out.clone().unwrap_or_else(|| default_run(&config));
     let text = toml::to_string(&config).map_err(|e| Failure::Config(e.to_string()))?;
     let run = RunDir::create(&path, &text)?;
@@ -114,8 +108,8 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let config = read_config(&args.run)?;
     let run = RunDir::open(&args.run)?;
     let data = task_data::load(&task(&config)?, config.data.as_deref())?;
-    let agent = agent(&config, &data, &Pool::new(args.threads))?;
-    let evaluator = evaluator(&config, &task(&config)?, &args.envs, args.threads)?;
+    let agent = agent(&config, &data, &Pool::new(args.resources.threads))?;
+    let evaluator = evaluator(&config, &task(&config)?, &args.resources)?;
     go(&config, agent, &data, &run, evaluator, args.json)
 }
 
