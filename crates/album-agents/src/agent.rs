@@ -1,5 +1,6 @@
 //! What the trainer needs from an algorithm.
 
+use crate::acting::Policy;
 use album_data::{Batch, SegmentConfig};
 use album_nn::{Adam, Mlp, Tensor, TensorError};
 
@@ -8,9 +9,6 @@ pub type Metrics = Vec<(&'static str, f64)>;
 
 /// An offline RL algorithm during training.
 pub trait Agent {
-    /// The name it is chosen by.
-    fn name(&self) -> &'static str;
-
     /// How batches are cut out of the data.
     fn segments(&self) -> SegmentConfig;
 
@@ -39,13 +37,6 @@ pub trait Agent {
 
     /// Goes back to a checkpoint of an agent with the same configuration.
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError>;
-}
-
-/// A policy that acts, on any thread, while the agent it came from may go on learning.
-pub trait Policy: Send {
-    /// Writes the action for each observation, row by row, within [-1, 1]. What it does for a row does not depend on
-    /// the other rows.
-    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>);
 }
 
 /// What a checkpoint holds of an agent: every network with its optimiser, in a fixed order.
@@ -82,13 +73,26 @@ impl NetworkState {
         }
     }
 
-    /// Puts the state back; nothing changes where it does not fit.
-    pub fn restore(&self, name: &str, net: &mut Mlp, adam: &mut Adam) -> Result<(), AgentError> {
+    /// The state of a network that follows another one.
+    pub fn of_target(name: &str, net: &Mlp) -> Self {
+        NetworkState {
+            name: name.to_owned(),
+            weights: net.tensors(),
+            first_moments: Vec::new(),
+            second_moments: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// Puts the state back, with the optimiser where there is one; nothing changes where it does not fit.
+    pub fn restore(&self, name: &str, net: &mut Mlp, adam: Option<&mut Adam>) -> Result<(), AgentError> {
         if self.name != name {
             return Err(AgentError::Network { found: self.name.clone(), expected: name.to_owned() });
         }
         // The optimiser has the same shapes: if it takes its tensors, the network takes its own.
-        adam.load(self.steps, &self.first_moments, &self.second_moments)?;
+        if let Some(adam) = adam {
+            adam.load(self.steps, &self.first_moments, &self.second_moments)?;
+        }
         net.load(&self.weights)?;
         Ok(())
     }
@@ -107,6 +111,17 @@ pub enum AgentError {
         found: String,
         /// What would do.
         expected: &'static str,
+    },
+    /// Hyperparameters that cannot be read.
+    #[error("{0}")]
+    Settings(String),
+    /// No algorithm of this name.
+    #[error("there is no agent `{name}`{hint}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// What may have been meant.
+        hint: String,
     },
     /// A state of another agent.
     #[error("the checkpoint holds a network `{found}` where `{expected}` is expected")]

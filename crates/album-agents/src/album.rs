@@ -17,12 +17,36 @@
 //! L(psi) = - E[ Q(s, pi(s)) ] / sg(E|Q|) + alpha_BC E[ |pi(s) - a|^2 ]
 //! ```
 
-use crate::agent::{Agent, AgentError, AgentState, Metrics, NetworkState, Policy};
-use crate::{Decay, Encoding};
-use album_data::{AfterGoal, Batch, Dataset, KStepTail, SegmentConfig, rng};
-use album_nn::{Adam, Mlp, MlpSpec, Pool, Tape, Var};
+use crate::agent::AgentError;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, nonnegative, positive};
+use crate::networks::{Id, Networks};
+use crate::registry::Kind;
+use album_data::{AfterGoal, KStepTail, SegmentConfig};
+use album_nn::MlpSpec;
 use album_tabular::{Boundedness, Coefficients, boundedness};
 use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>("album", "Gaussian", "arXiv 2609.24489", paper, SMALL);
+
+/// The paper's behaviour cloning coefficient of each of its ten environments.
+pub fn paper_alpha_bc(environment: &str) -> Option<f64> {
+    match environment {
+        "antmaze-large" | "antsoccer-arena" => Some(0.01),
+        "antmaze-giant" | "humanoidmaze-medium" | "humanoidmaze-large" => Some(0.003),
+        "cube-single" => Some(0.3),
+        "cube-double" | "scene" | "puzzle-3x3" | "puzzle-4x4" => Some(0.1),
+        _ => None,
+    }
+}
+
+fn paper(environment: &str) -> String {
+    format!("alpha_bc = {:?}", paper_alpha_bc(environment).unwrap_or(0.01))
+}
+
+/// One action changes Q by little on PointMaze (docs/decisions.md).
+const SMALL: &str = "alpha_bc = 0.001\ncritic_lr = 1e-3\nactor_lr = 1e-3";
 
 /// How the actor's mean becomes an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,14 +61,11 @@ pub enum Squash {
 
 /// Hyperparameters. Defaults are the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Config {
-    /// Widths of the hidden layers of all three networks.
-    pub hidden: Vec<usize>,
-    /// Segments in a minibatch.
-    pub batch_size: usize,
-    /// Discount factor.
-    pub gamma: f64,
+    /// Networks, batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
     /// Length of the recorded rollouts.
     pub k: usize,
     /// Weight of `E[Q]` in the objective.
@@ -75,25 +96,13 @@ pub struct Config {
     pub kstep_tail: KStepTail,
     /// What follows a solved task in a rollout: `stop` or `qc_sum`.
     pub kstep_after_goal: AfterGoal,
-    /// Beyond the paper: multiplies all rewards.
-    pub reward_scale: f64,
-    /// Beyond the paper: how the learning rates fall over the run.
-    pub lr_decay: Decay,
-    /// Beyond the paper: standardise observations by the data.
-    pub standardize: bool,
-    /// Beyond the paper: random Fourier features added to the observation (an even number; 0 for none).
-    pub fourier_features: usize,
-    /// Beyond the paper: standard deviation of their frequencies.
-    pub fourier_scale: f64,
 }
 
 impl Default for Config {
     fn default() -> Self {
         let c = Coefficients::default();
         Config {
-            hidden: vec![512; 4],
-            batch_size: 256,
-            gamma: 0.995,
+            common: Common { gamma: 0.995, ..Common::default() },
             k: 10,
             omega_q: c.omega_q,
             omega_v: c.omega_v,
@@ -109,60 +118,11 @@ impl Default for Config {
             squash: Squash::Clip,
             kstep_tail: KStepTail::Truncate,
             kstep_after_goal: AfterGoal::Stop,
-            reward_scale: 1.0,
-            lr_decay: Decay::None,
-            standardize: false,
-            fourier_features: 0,
-            fourier_scale: 1.0,
         }
     }
 }
 
 impl Config {
-    /// Refuses what is outside its domain.
-    pub fn check(&self) -> Result<(), AgentError> {
-        let fail = |key, found: String, expected| Err(AgentError::Config { key, found, expected });
-        let positive = [
-            ("omega_q", self.omega_q),
-            ("omega_v", self.omega_v),
-            ("critic_lr", self.critic_lr),
-            ("actor_lr", self.actor_lr),
-            ("reward_scale", self.reward_scale),
-        ];
-        for (key, value) in positive {
-            if !(value > 0.0 && value.is_finite()) {
-                return fail(key, value.to_string(), "a positive number");
-            }
-        }
-        let nonnegative = [
-            ("lambda_b", self.lambda_b),
-            ("lambda_e", self.lambda_e),
-            ("lambda_k", self.lambda_k),
-            ("alpha_bc", self.alpha_bc),
-            ("fourier_scale", self.fourier_scale),
-        ];
-        for (key, value) in nonnegative {
-            if !(value >= 0.0 && value.is_finite()) {
-                return fail(key, value.to_string(), "a nonnegative number");
-            }
-        }
-        if !(self.gamma > 0.0 && self.gamma < 1.0) {
-            return fail("gamma", self.gamma.to_string(), "a number between 0 and 1");
-        }
-        for (key, value) in [("k", self.k), ("batch_size", self.batch_size), ("ensemble", self.ensemble)] {
-            if value == 0 {
-                return fail(key, value.to_string(), "at least 1");
-            }
-        }
-        if self.hidden.contains(&0) {
-            return fail("hidden", format!("{:?}", self.hidden), "layer widths of at least 1");
-        }
-        if self.fourier_features % 2 == 1 {
-            return fail("fourier_features", self.fourier_features.to_string(), "an even number");
-        }
-        Ok(())
-    }
-
     /// The condition that keeps the values from falling without bound.
     pub fn boundedness(&self) -> Boundedness {
         let c = Coefficients {
@@ -172,330 +132,159 @@ impl Config {
             lambda_e: self.lambda_e,
             lambda_k: self.lambda_k,
         };
-        boundedness(&c, self.gamma, self.k, self.stop_gradient)
+        boundedness(&c, self.common.gamma, self.k, self.stop_gradient)
     }
 }
 
-/// The agent.
-pub struct Album {
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        positive(&[
+            ("omega_q", self.omega_q),
+            ("omega_v", self.omega_v),
+            ("critic_lr", self.critic_lr),
+            ("actor_lr", self.actor_lr),
+        ])?;
+        nonnegative(&[
+            ("lambda_b", self.lambda_b),
+            ("lambda_e", self.lambda_e),
+            ("lambda_k", self.lambda_k),
+            ("alpha_bc", self.alpha_bc),
+        ])?;
+        at_least_one(&[("k", self.k), ("ensemble", self.ensemble)])
+    }
+
+    fn album_critic(&self) -> Option<&Config> {
+        Some(self)
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let Sizes { s, a } = sizes;
+        let hidden = &self.common.hidden;
+        let critic = |inputs| MlpSpec::new(inputs, hidden, 1).layer_norm(true);
+        Box::new(Album {
+            q: nets.value("q", critic(s + a).members(self.ensemble), self.critic_lr),
+            v: nets.value("v", critic(s), self.critic_lr),
+            actor: nets.policy("actor", MlpSpec::new(s, hidden, a).output_scale(0.01), self.actor_lr),
+            config: self.clone(),
+        })
+    }
+}
+
+struct Album {
     config: Config,
-    total_steps: u64,
-    encoding: Encoding,
-    q: Mlp,
-    v: Mlp,
-    actor: Mlp,
-    adam_q: Adam,
-    adam_v: Adam,
-    adam_actor: Adam,
-    tape: Tape,
-    /// Encoded states [s; s'; s_K], reused.
-    states: Vec<f32>,
+    q: Id,
+    v: Id,
+    actor: Id,
 }
 
-/// The terms of the two losses, each a number on the tape.
-struct Losses<'t> {
-    critic: Var<'t>,
-    actor: Var<'t>,
-    q: Var<'t>,
-    v: Var<'t>,
-    hinge_b: Var<'t>,
-    hinge_e: Var<'t>,
-    hinge_kq: Var<'t>,
-    hinge_kv: Var<'t>,
-    /// The residuals g_B, g_E, g_KQ, g_KV, row by row.
-    residuals: [Var<'t>; 4],
-    q_pi: Var<'t>,
-    bc: Var<'t>,
-}
+impl Algorithm for Album {
+    fn segments(&self) -> SegmentConfig {
+        segments(&self.config)
+    }
 
-impl Album {
-    /// A fresh agent for `data`; `total_steps` is what a decaying learning rate falls over.
-    pub fn new(
-        config: Config,
-        data: &Dataset,
-        total_steps: u64,
-        seed: u64,
-        pool: &Pool,
-    ) -> Result<Self, AgentError> {
-        config.check()?;
-        let encoding = if config.standardize || config.fourier_features > 0 {
-            Encoding::new(data, config.standardize, config.fourier_features, config.fourier_scale, seed)
-        } else {
-            Encoding::identity(data.observation_dim())
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let mut measures = Measures::new();
+        let critic = critic_loss(&self.config, nets, (self.q, self.v), x, &mut measures);
+
+        let c = &self.config;
+        let (s, a) = (x.s(), x.a());
+        let mean = x.tape.apply(&nets[self.actor], s);
+        let (pi, into_q) = match c.squash {
+            Squash::Clip => (mean, mean.clip(-1.0, 1.0)),
+            Squash::Tanh => (mean.tanh(), mean.tanh()),
         };
-        let (s, a) = (encoding.dim(), data.action_dim());
-        let mut init = rng::stream(seed, "init");
-        let critic = |inputs| MlpSpec::new(inputs, &config.hidden, 1).layer_norm(true);
-        let q = Mlp::new(critic(s + a).members(config.ensemble), &mut init);
-        let v = Mlp::new(critic(s), &mut init);
-        let actor = Mlp::new(MlpSpec::new(s, &config.hidden, a).output_scale(0.01), &mut init);
-        Ok(Album {
-            adam_q: Adam::new(&q, config.critic_lr),
-            adam_v: Adam::new(&v, config.critic_lr),
-            adam_actor: Adam::new(&actor, config.actor_lr),
-            tape: Tape::new(pool),
-            states: Vec::new(),
-            config,
-            total_steps,
-            encoding,
-            q,
-            v,
-            actor,
+        let q_pi = x.tape.apply_frozen(&nets[self.q], x.tape.concat_cols(&[s, into_q])).mean_cols();
+        let bc = (pi - a).square().sum_cols().mean();
+        let q_term =
+            if c.normalize_q { q_pi.mean() / (q_pi.abs().mean().detach() + 1e-6) } else { q_pi.mean() };
+        let actor = c.alpha_bc as f32 * bc - q_term;
+
+        measures.mean("actor/actor_loss", actor).mean("actor/q", q_pi).mean("actor/bc_loss", bc);
+        Loss { total: critic + actor, measures }
+    }
+
+    /// The mean of the Gaussian policy.
+    fn decide(&self, nets: &Networks) -> Decide {
+        let (actor, squash) = (nets[self.actor].clone(), self.config.squash);
+        Box::new(move |x| {
+            let mean = x.tape.apply_frozen(&actor, x.s);
+            match squash {
+                Squash::Clip => mean,
+                Squash::Tanh => mean.tanh(),
+            }
         })
     }
 
-    /// The hyperparameters.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Floating-point operations of the matrix products of one update, no row left out: forward once, backward twice
-    /// that (into inputs and into weights; the first layer of a trained network needs no gradient of its input).
-    pub fn operations_per_step(&self) -> f64 {
-        let products = |net: &Mlp| {
-            let kernels: Vec<f64> = (net.tensors().iter())
-                .filter(|t| t.shape.len() == 2)
-                .map(|t| 2.0 * (t.data.len() * self.config.batch_size) as f64)
-                .collect();
-            let first: f64 = kernels.iter().take(1).sum();
-            (kernels.iter().sum::<f64>(), first)
-        };
-        let [(q, q_1), (v, v_1), (pi, pi_1)] = [&self.q, &self.v, &self.actor].map(products);
-        let trained = |forward: f64, first: f64| 3.0 * forward - first;
-        // Q(s,a); V on s and s', forward only on s_K; pi(s); Q(s,pi(s)) forward and back into its input.
-        trained(q, q_1) + 2.0 * trained(v, v_1) + v + trained(pi, pi_1) + 2.0 * q
+    fn value(&self) -> Option<Id> {
+        Some(self.v)
     }
 }
 
-/// The critic loss of the paper and the DDPG+BC actor loss, on one tape at the same parameters.
-fn losses<'t>(
+/// The windows that the critic needs.
+pub(crate) fn segments(c: &Config) -> SegmentConfig {
+    SegmentConfig {
+        k: c.k,
+        gamma: c.common.gamma,
+        tail: c.kstep_tail,
+        after_goal: c.kstep_after_goal,
+        ..SegmentConfig::default()
+    }
+}
+
+/// The critic loss of the paper for the networks (Q, V).
+pub(crate) fn critic_loss<'t>(
     c: &Config,
-    nets: (&Mlp, &Mlp, &Mlp),
-    tape: &'t Tape,
-    batch: &Batch,
-    states: &[f32],
-) -> Losses<'t> {
-    let (q_net, v_net, actor_net) = nets;
-    let b = batch.len();
-    let column = |x: &[f32]| tape.constant_slice(b, 1, x);
+    nets: &Networks,
+    (q, v): (Id, Id),
+    x: &Inputs<'t, '_>,
+    measures: &mut Measures<'t>,
+) -> album_nn::Var<'t> {
+    let (tape, b) = (x.tape, x.rows());
     let f = |x: f64| x as f32;
-
-    let dim = states.len() / (3 * b);
-    let (both, last) = states.split_at(2 * b * dim);
-    let s = tape.constant_slice(b, dim, &states[..b * dim]);
-    let a = tape.constant_slice(b, batch.action_dim(), batch.actions());
     // V sees s and s' in one product; s_K needs no activations kept where y_K carries no gradient.
-    let values = tape.apply(v_net, tape.constant_slice(2 * b, dim, both));
-    let v = values.slice_rows(0, b);
+    let values = tape.apply(&nets[v], x.states(0, 2));
     let v_next = values.slice_rows(b, 2 * b);
-    let last = tape.constant_slice(b, dim, last);
-    let v_last = if c.stop_gradient { tape.apply_frozen(v_net, last) } else { tape.apply(v_net, last) };
-    let q = tape.apply(q_net, tape.concat_cols(&[s, a]));
+    let v_last = if c.stop_gradient {
+        tape.apply_frozen(&nets[v], x.s_last())
+    } else {
+        tape.apply(&nets[v], x.s_last())
+    };
+    let q = tape.apply(&nets[q], tape.concat_cols(&[x.s(), x.a()]));
+    let v = values.slice_rows(0, b);
 
-    let y_1 = f(c.reward_scale) * column(batch.rewards()) + f(c.gamma) * column(batch.masks()) * v_next;
-    let y_k = f(c.reward_scale) * column(batch.returns_k()) + column(batch.bootstraps_k()) * v_last;
+    let y_1 = x.r() + f(c.common.gamma) * x.m() * v_next;
+    let y_k = x.r_k() + x.g_k() * v_last;
     let y_k = if c.stop_gradient { y_k.detach() } else { y_k };
-    let weights_k = column(batch.weights_k());
+    let w_k = x.w_k();
 
     let [g_b, g_e, g_kq, g_kv] = [y_1 - q, q - v, y_k - q, y_k - v];
     let hinge_b = g_b.relu().mean();
     let hinge_e = g_e.relu().mean();
-    let hinge_kq = (weights_k * g_kq.relu()).mean();
-    let hinge_kv = (weights_k * g_kv.relu()).mean();
+    let hinge_kq = (w_k * g_kq.relu()).mean();
+    let hinge_kv = (w_k * g_kv.relu()).mean();
     let critic = f(c.omega_q) * q.mean()
         + f(c.omega_v) * v.mean()
         + f(c.lambda_b) * hinge_b
         + f(c.lambda_e) * hinge_e
         + f(c.lambda_k) * (hinge_kq + hinge_kv);
 
-    let mean = tape.apply(actor_net, s);
-    let (pi, into_q) = match c.squash {
-        Squash::Clip => (mean, mean.clip(-1.0, 1.0)),
-        Squash::Tanh => (mean.tanh(), mean.tanh()),
-    };
-    let q_pi = tape.apply_frozen(q_net, tape.concat_cols(&[s, into_q])).mean_cols();
-    let bc = (pi - a).square().sum_cols().mean();
-    let q_term = if c.normalize_q { q_pi.mean() / (q_pi.abs().mean().detach() + 1e-6) } else { q_pi.mean() };
-    let actor = f(c.alpha_bc) * bc - q_term;
-
-    Losses {
-        critic,
-        actor,
-        q,
-        v,
-        hinge_b,
-        hinge_e,
-        hinge_kq,
-        hinge_kv,
-        residuals: [g_b, g_e, g_kq, g_kv],
-        q_pi,
-        bc,
-    }
-}
-
-impl Agent for Album {
-    fn name(&self) -> &'static str {
-        "album"
-    }
-
-    fn segments(&self) -> SegmentConfig {
-        SegmentConfig {
-            k: self.config.k,
-            gamma: self.config.gamma,
-            tail: self.config.kstep_tail,
-            after_goal: self.config.kstep_after_goal,
-        }
-    }
-
-    fn batch_size(&self) -> usize {
-        self.config.batch_size
-    }
-
-    fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64 {
-        let factor = self.config.lr_decay.factor(step, self.total_steps);
-        self.adam_q.learning_rate = self.config.critic_lr * factor;
-        self.adam_v.learning_rate = self.config.critic_lr * factor;
-        self.adam_actor.learning_rate = self.config.actor_lr * factor;
-
-        let states = encoded(&self.encoding, batch, &mut self.states);
-        let tape = self.tape.begin();
-        let losses = losses(&self.config, (&self.q, &self.v, &self.actor), tape, batch, states);
-        let loss = losses.critic + losses.actor;
-        let gradients = loss.backward();
-        if let Some(metrics) = metrics {
-            let [q, v, actor] = [&self.q, &self.v, &self.actor].map(|net| gradients.norm(net));
-            report(&losses, metrics);
-            metrics.extend([
-                ("grad/norm", (q * q + v * v + actor * actor).sqrt()),
-                ("grad/norm_q", q),
-                ("grad/norm_v", v),
-                ("grad/norm_actor", actor),
-            ]);
-        }
-        self.adam_q.step(&mut self.q, &gradients);
-        self.adam_v.step(&mut self.v, &gradients);
-        self.adam_actor.step(&mut self.actor, &gradients);
-        f64::from(loss.item())
-    }
-
-    fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
-        let states = encoded(&self.encoding, batch, &mut self.states);
-        let tape = self.tape.begin();
-        report(&losses(&self.config, (&self.q, &self.v, &self.actor), tape, batch, states), metrics);
-    }
-
-    fn policy(&self) -> Box<dyn Policy> {
-        Box::new(Mean {
-            encoding: self.encoding.clone(),
-            actor: self.actor.clone(),
-            squash: self.config.squash,
-            // Few rows at a time: more threads would wait for each other.
-            tape: Tape::new(&Pool::new(1)),
-        })
-    }
-
-    fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool {
-        values.clear();
-        forward(&mut self.tape, &self.encoding, &self.v, observations, values);
-        true
-    }
-
-    fn parameters(&self) -> usize {
-        self.q.parameter_count() + self.v.parameter_count() + self.actor.parameter_count()
-    }
-
-    fn state(&self) -> AgentState {
-        let networks = [
-            ("q", &self.q, &self.adam_q),
-            ("v", &self.v, &self.adam_v),
-            ("actor", &self.actor, &self.adam_actor),
-        ];
-        AgentState { networks: networks.map(|(name, net, adam)| NetworkState::of(name, net, adam)).into() }
-    }
-
-    fn load(&mut self, state: &AgentState) -> Result<(), AgentError> {
-        let [q, v, actor] = state.networks.as_slice() else {
-            return Err(AgentError::Networks { found: state.networks.len(), expected: 3 });
-        };
-        q.restore("q", &mut self.q, &mut self.adam_q)?;
-        v.restore("v", &mut self.v, &mut self.adam_v)?;
-        actor.restore("actor", &mut self.actor, &mut self.adam_actor)
-    }
-}
-
-/// The mean of the Gaussian policy.
-struct Mean {
-    encoding: Encoding,
-    actor: Mlp,
-    squash: Squash,
-    tape: Tape,
-}
-
-impl Policy for Mean {
-    fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
-        let squash = match self.squash {
-            Squash::Clip => |x: f32| x.clamp(-1.0, 1.0),
-            Squash::Tanh => f32::tanh,
-        };
-        actions.clear();
-        forward(&mut self.tape, &self.encoding, &self.actor, observations, actions);
-        actions.iter_mut().for_each(|x| *x = squash(*x));
-    }
-}
-
-/// Applies a network to observations, without gradients.
-fn forward(tape: &mut Tape, encoding: &Encoding, net: &Mlp, observations: &[f32], out: &mut Vec<f32>) {
-    let mut encoded = Vec::new();
-    encoding.encode(observations, &mut encoded);
-    let tape = tape.begin();
-    let x = tape.constant_slice(encoded.len() / encoding.dim(), encoding.dim(), &encoded);
-    tape.apply_frozen(net, x).with_value(|y| out.extend_from_slice(y));
-}
-
-/// The states [s; s'; s_K] of a batch as the networks see them.
-fn encoded<'a>(encoding: &Encoding, batch: &'a Batch, buffer: &'a mut Vec<f32>) -> &'a [f32] {
-    if encoding.is_identity() {
-        return batch.states();
-    }
-    encoding.encode(batch.states(), buffer);
-    buffer
-}
-
-fn report(l: &Losses<'_>, metrics: &mut Metrics) {
-    let item = |x: Var<'_>| f64::from(x.item());
-    let range = |x: Var<'_>| {
-        x.with_value(|x| {
-            x.iter().fold((f64::INFINITY, 0.0, f64::NEG_INFINITY), |(lo, sum, hi), &x| {
-                let x = f64::from(x);
-                (lo.min(x), sum + x, hi.max(x))
-            })
-        })
-    };
-    let share =
-        |x: Var<'_>| x.with_value(|x| x.iter().filter(|g| **g <= 0.0).count() as f64 / x.len().max(1) as f64);
-    let (q_min, _, q_max) = range(l.q);
-    let (v_min, _, v_max) = range(l.v);
-    metrics.clear();
-    metrics.extend([
-        ("critic/critic_loss", item(l.critic)),
-        ("critic/hinge_b", item(l.hinge_b)),
-        ("critic/hinge_e", item(l.hinge_e)),
-        ("critic/hinge_kq", item(l.hinge_kq)),
-        ("critic/hinge_kv", item(l.hinge_kv)),
-        ("critic/q_mean", item(l.q.mean())),
-        ("critic/q_max", q_max),
-        ("critic/q_min", q_min),
-        ("value/v_mean", item(l.v.mean())),
-        ("value/v_max", v_max),
-        ("value/v_min", v_min),
-        ("critic/g_b_satisfied", share(l.residuals[0])),
-        ("critic/g_e_satisfied", share(l.residuals[1])),
-        ("critic/g_kq_satisfied", share(l.residuals[2])),
-        ("critic/g_kv_satisfied", share(l.residuals[3])),
-        ("actor/actor_loss", item(l.actor)),
-        ("actor/q", item(l.q_pi.mean())),
-        ("actor/bc_loss", item(l.bc)),
-    ]);
+    measures
+        .mean("critic/critic_loss", critic)
+        .mean("critic/hinge_b", hinge_b)
+        .mean("critic/hinge_e", hinge_e)
+        .mean("critic/hinge_kq", hinge_kq)
+        .mean("critic/hinge_kv", hinge_kv)
+        .q(q)
+        .v(v)
+        .share_satisfied("critic/g_b_satisfied", g_b)
+        .share_satisfied("critic/g_e_satisfied", g_e)
+        .share_satisfied("critic/g_kq_satisfied", g_kq)
+        .share_satisfied("critic/g_kv_satisfied", g_kv);
+    critic
 }
 
 #[cfg(test)]

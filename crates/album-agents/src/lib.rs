@@ -1,13 +1,28 @@
 //! The algorithms of album, one file each, every file reading like its paper.
 //!
-//! An [`Agent`] learns from batches and acts on observations. It knows no files and no environments; the trainer knows no
-//! algorithm by name.
+//! An [`Algorithm`] is hyperparameters, networks, a loss and a way to act. A [`Learner`] makes an [`Agent`] of it, which
+//! learns from batches and acts on observations. Agents know no files and no environments; the trainer knows no algorithm
+//! by name. [`AGENTS`] lists them all.
 
+mod acting;
 mod agent;
 pub mod album;
+mod algorithm;
+mod common;
 mod encoding;
+mod learner;
+mod networks;
+mod noise;
+mod registry;
 mod schedule;
 
-pub use agent::{Agent, AgentError, AgentState, Metrics, NetworkState, Policy};
+pub use acting::{Moment, Policy, Situation};
+pub use agent::{Agent, AgentError, AgentState, Metrics, NetworkState};
+pub use algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+pub use common::Common;
 pub use encoding::Encoding;
+pub use learner::Learner;
+pub use networks::{Id, Networks};
+pub use noise::Noise;
+pub use registry::{AGENTS, Kind, SMALL, find};
 pub use schedule::Decay;

@@ -2,8 +2,8 @@
 //! step, all weights after the first and the last.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::album::{Album, Config};
-use album_agents::{Agent, Metrics};
+use album_agents::album::Config;
+use album_agents::{Agent, Common, Learner, Metrics};
 use album_data::{Batch, Dataset, Rows, Segments};
 use album_nn::Pool;
 use serde_json::Value;
@@ -71,16 +71,19 @@ fn a_hundred_updates_match_jax() {
     let (rows, batches) = (shape("rows"), trace["batches"].as_array().unwrap());
     let data = dataset(batches, shape("observation"), shape("action"), rows);
     let config = Config {
-        hidden: vec![shape("width"); shape("layers")],
-        batch_size: rows,
-        gamma: GAMMA,
+        common: Common {
+            hidden: vec![shape("width"); shape("layers")],
+            batch_size: rows,
+            gamma: GAMMA,
+            ..Common::default()
+        },
         k: K,
         omega_q: 0.05,
         omega_v: 0.1,
         alpha_bc: 0.01,
         ..Config::default()
     };
-    let mut agent = Album::new(config, &data, 100, 0, &Pool::new(2)).unwrap();
+    let mut agent = Learner::new(&config, &data, 100, 0, &Pool::new(2)).unwrap();
     let mut state = agent.state();
     for network in &mut state.networks {
         for (tensor, values) in
@@ -90,7 +93,7 @@ fn a_hundred_updates_match_jax() {
         }
     }
     agent.load(&state).unwrap();
-    let compare = |agent: &Album, expected: &Value, when: &str, tolerance: f64| {
+    let compare = |agent: &Learner, expected: &Value, when: &str, tolerance: f64| {
         for network in agent.state().networks {
             let expected = expected[&network.name].as_array().unwrap();
             assert_eq!(network.weights.len(), expected.len());

@@ -125,6 +125,11 @@ impl Layout {
         self.members * self.member_len
     }
 
+    /// Multiply-adds of all kernels for one row.
+    pub(crate) fn products(&self) -> usize {
+        self.members * self.layers.iter().map(|layer| layer.inputs * layer.outputs).sum::<usize>()
+    }
+
     /// The range of floats of a strip in a parameter buffer.
     pub(crate) fn range(&self, strip: Strip) -> std::ops::Range<usize> {
         match strip {

@@ -65,6 +65,7 @@ pub(crate) struct Inner {
     gradients: Vec<NetGradient>,
     scratch: Scratch,
     timings: Timings,
+    operations: f64,
     keep_zero_rows: bool,
     differentiated: bool,
 }
@@ -89,6 +90,7 @@ impl Tape {
         inner.live_applications = 0;
         inner.gradients.iter_mut().for_each(|g| g.live = false);
         inner.timings = Timings::default();
+        inner.operations = 0.0;
         inner.differentiated = false;
         self
     }
@@ -168,6 +170,7 @@ impl Tape {
             inner.gradients.push(NetGradient { net: net.id(), buffer, live: false });
         }
         inner.timings.forward += started.elapsed();
+        inner.operations += 2.0 * rows as f64 * net.layout().products() as f64;
         Var::new(self, inner.live - 1)
     }
 
@@ -216,6 +219,12 @@ impl Tape {
         self.inner.borrow().timings
     }
 
+    /// Floating-point operations of the products of networks in the step under way so far, counted from their shapes: a
+    /// multiply-add is two, and rows that a backward pass leaves out are counted like the others.
+    pub fn operations(&self) -> f64 {
+        self.inner.borrow().operations
+    }
+
     #[track_caller]
     pub(crate) fn backward(&self, loss: usize) -> Gradients<'_> {
         let inner = &mut *self.inner.borrow_mut();
@@ -246,6 +255,7 @@ impl Tape {
             return;
         };
         let application = &mut inner.applications[application];
+        inner.operations += application.backward_operations(collect, inner.nodes[x].needs_grad);
         let (nodes, node) = inner.nodes.split_at_mut(i);
         let input = &mut nodes[x];
         let input_gradient = input.needs_grad.then(|| accumulator(input).1);

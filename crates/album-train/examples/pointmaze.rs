@@ -7,8 +7,8 @@ use std::error::Error;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use album_agents::Decay;
-use album_agents::album::{Album, Config};
+use album_agents::album::Config;
+use album_agents::{Common, Decay, Learner};
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};
 use album_envs::{Env, Envs, PointMaze};
@@ -27,19 +27,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     navigate::cached(&file, &recipe, NonZero::<usize>::MIN)?;
     let dataset = load_task(&file, &task)?;
 
-    let config = Config {
+    let common = Common {
         hidden: vec![128; 3],
+        gamma: 0.995,
         reward_scale: 0.3,
+        lr_decay: Decay::Cosine,
         standardize: true,
         fourier_features: 32,
         fourier_scale: 3.0,
-        alpha_bc: 0.002,
-        critic_lr: 3e-4,
-        lr_decay: Decay::Cosine,
-        ..Config::default()
+        ..Common::default()
     };
-    let text = format!("task = \"{task}\"\nsteps = {steps}\nseed = {seed}\nhidden = {:?}\n", config.hidden);
-    let mut agent = Album::new(config, &dataset, steps, seed, &Pool::new(threads))?;
+    let config = Config { common, alpha_bc: 0.002, critic_lr: 3e-4, ..Config::default() };
+    let text =
+        format!("task = \"{task}\"\nsteps = {steps}\nseed = {seed}\nhidden = {:?}\n", config.common.hidden);
+    let mut agent = Learner::new(&config, &dataset, steps, seed, &Pool::new(threads))?;
 
     let run = if directory.join("config.toml").exists() {
         RunDir::open(&directory)?

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use album_agents::Policy;
+use album_agents::{Moment, Policy};
 use album_data::rng;
 use album_envs::{Answer, Envs, Frame, Step};
 use rand::Rng;
@@ -153,13 +153,15 @@ pub fn evaluate(
         slots.push(next);
     }
     let mut warnings = Vec::new();
-    let (mut ready, mut observations, mut actions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ready, mut moments) = (Vec::new(), Vec::new());
+    let (mut observations, mut actions) = (Vec::new(), Vec::new());
     let width = envs.action_dim();
     while slots.iter().any(Option::is_some) {
         if stop.is_set() {
             return Ok(None);
         }
         ready.clear();
+        moments.clear();
         observations.clear();
         for (slot, answer) in envs.wait()? {
             let Some(mut running) = slots[slot].take() else { continue };
@@ -190,11 +192,12 @@ pub fn evaluate(
                 }
             }
             observations.extend_from_slice(&running.observation);
+            moments.push(Moment { episode: running.episode.seed, step: running.episode.length });
             ready.push(slot);
             slots[slot] = Some(running);
         }
         if !ready.is_empty() {
-            policy.act(&observations, &mut actions);
+            policy.act(&observations, &moments, &mut actions);
             for (&slot, action) in ready.iter().zip(actions.chunks_exact(width)) {
                 envs.step(slot, action)?;
             }

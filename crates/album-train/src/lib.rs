@@ -18,7 +18,7 @@
 //! seed and the step, as the batches are.
 //!
 //! ```
-//! use album_agents::album::{Album, Config};
+//! use album_agents::{Common, Learner, album::Config};
 //! use album_data::{Dataset, Rows};
 //! use album_nn::Pool;
 //! use album_train::{Identity, RunDir, Schedule, StopFlag, Trainer, report};
@@ -36,12 +36,13 @@
 //!     masks: vec![1.0; n],
 //!     terminals: (0..n).map(|i| i + 1 == n).collect(),
 //! })?;
-//! let config = Config { hidden: vec![8], batch_size: 4, ..Config::default() };
+//! let common = Common { hidden: vec![8], batch_size: 4, ..Common::default() };
+//! let config = Config { common, ..Config::default() };
 //! let text = "hidden = [8]\nbatch_size = 4\n";
 //! let (seed, steps) = (1, 20);
 //!
 //! let run = RunDir::create(dir.path().join("run"), text)?;
-//! let mut agent = Album::new(config, &dataset, steps, seed, &Pool::new(1))?;
+//! let mut agent = Learner::new(&config, &dataset, steps, seed, &Pool::new(1))?;
 //! let result = Trainer {
 //!     agent: &mut agent,
 //!     dataset: &dataset,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use album_agents::{Agent, AgentError, AgentState, Metrics, NetworkState, Policy};
+use album_agents::{Agent, AgentError, AgentState, Metrics, Moment, NetworkState, Policy};
 use album_data::{Batch, SegmentConfig};
 use album_nn::Tensor;
 use album_train::{Schedule, TrainError, checkpoint};
@@ -25,9 +25,6 @@ enum Part {
 }
 
 impl Agent for Fragile {
-    fn name(&self) -> &'static str {
-        "album"
-    }
     fn segments(&self) -> SegmentConfig {
         SegmentConfig::default()
     }
@@ -47,7 +44,7 @@ impl Agent for Fragile {
     fn policy(&self) -> Box<dyn Policy> {
         struct Still;
         impl Policy for Still {
-            fn act(&mut self, observations: &[f32], actions: &mut Vec<f32>) {
+            fn act(&mut self, observations: &[f32], _moments: &[Moment], actions: &mut Vec<f32>) {
                 *actions = vec![0.0; observations.len()];
             }
         }

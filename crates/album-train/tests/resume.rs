@@ -6,8 +6,7 @@ mod common;
 use std::fs;
 use std::time::Duration;
 
-use album_agents::album::Album;
-use album_agents::{Agent, AgentError, AgentState, Metrics, Policy};
+use album_agents::{Agent, AgentError, AgentState, Learner, Metrics, Policy};
 use album_data::{Batch, SegmentConfig, rng};
 use album_train::{
     Event, Plan, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint, episode_seeds,
@@ -76,15 +75,12 @@ fn logging_and_saving_change_nothing() {
 
 /// Raises the flag during one of its updates.
 struct StopsAt {
-    agent: Album,
+    agent: Learner,
     step: u64,
     stop: StopFlag,
 }
 
 impl Agent for StopsAt {
-    fn name(&self) -> &'static str {
-        self.agent.name()
-    }
     fn segments(&self) -> SegmentConfig {
         self.agent.segments()
     }

@@ -2,7 +2,7 @@
 //! Unknown keys are errors that suggest the nearest one.
 
 use crate::failure::Failure;
-use album_agents::album;
+use album_agents::{Kind, SMALL, Setup};
 use album_data::ogbench::{Family, TaskName};
 use album_data::suggest;
 use clap::ValueEnum;
@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A resolved configuration: what `config.toml` in a run directory holds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunConfig {
     /// The OGBench name of the task.
     pub task: String,
@@ -20,12 +19,43 @@ pub struct RunConfig {
     /// The master seed: initialisation, sampling and evaluation are functions of it.
     pub seed: u64,
     /// The dataset file, where it is not the default one of the task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
     /// The loop.
     pub train: TrainConfig,
-    /// The hyperparameters of ALBUM.
-    pub album: album::Config,
+    /// The hyperparameters of the algorithm, in a section of its name.
+    pub settings: toml::Table,
+}
+
+/// The part of a configuration that all algorithms share.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    task: String,
+    agent: String,
+    seed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<PathBuf>,
+    train: TrainConfig,
+}
+
+impl RunConfig {
+    /// As TOML.
+    pub fn to_toml(&self) -> Result<String, Failure> {
+        let mut table = self.head()?;
+        table.insert(self.agent.clone(), toml::Value::Table(self.settings.clone()));
+        toml::to_string(&table).map_err(|e| Failure::Config(e.to_string()))
+    }
+
+    /// The hyperparameters, checked.
+    pub fn setup(&self) -> Result<Box<dyn Setup>, Failure> {
+        Ok(album_agents::find(&self.agent)?.setup(&self.settings)?)
+    }
+
+    fn head(&self) -> Result<toml::Table, Failure> {
+        let RunConfig { task, agent, seed, data, train, .. } = self.clone();
+        toml::Table::try_from(Head { task, agent, seed, data, train })
+            .map_err(|e| Failure::Config(e.to_string()))
+    }
 }
 
 /// The training loop. Periods are in steps; 0 means never.
@@ -70,51 +100,31 @@ pub enum Preset {
 }
 
 /// The preset of a task as TOML. [`Preset::Paper`] is the default except on PointMaze.
-fn preset(task: &TaskName, preset: Option<Preset>) -> String {
+fn preset(kind: &Kind, task: &TaskName, preset: Option<Preset>) -> String {
     let small = match preset {
         Some(preset) => preset == Preset::Small,
         None => matches!(task.environment().family, Family::PointMaze(_)),
     };
     if small {
-        return SMALL.to_owned();
+        return format!("{SMALL_LOOP}\n[{}]\n{SMALL}{}\n", kind.name, kind.small);
     }
-    format!("[album]\nalpha_bc = {:?}\n", paper_alpha_bc(task.environment().name).unwrap_or(0.01))
+    format!("[{}]\n{}\n", kind.name, (kind.paper)(task.environment().name))
 }
 
-/// What was found for PointMaze (docs/decisions.md): two raw coordinates need an encoding, one action changes Q by little,
-/// and a falling learning rate ends the noise that the hinges turn into a bias.
-const SMALL: &str = "
+/// A short schedule for small networks.
+const SMALL_LOOP: &str = "
 [train]
 steps = 40000
 log_every = 500
 eval_every = 2000
 save_every = 4000
-
-[album]
-hidden = [128, 128]
-alpha_bc = 0.001
-critic_lr = 1e-3
-actor_lr = 1e-3
-reward_scale = 0.3
-lr_decay = \"cosine\"
-standardize = true
-fourier_features = 32
-fourier_scale = 3.0
 ";
 
-/// The paper's behaviour cloning coefficient of each of its ten environments.
-pub fn paper_alpha_bc(environment: &str) -> Option<f64> {
-    match environment {
-        "antmaze-large" | "antsoccer-arena" => Some(0.01),
-        "antmaze-giant" | "humanoidmaze-medium" | "humanoidmaze-large" => Some(0.003),
-        "cube-single" => Some(0.3),
-        "cube-double" | "scene" | "puzzle-3x3" | "puzzle-4x4" => Some(0.1),
-        _ => None,
-    }
-}
-
 /// What the command line adds to the preset.
+#[derive(Default)]
 pub struct Overrides {
+    /// Which algorithm, where it is not the file's or ALBUM.
+    pub agent: Option<String>,
     /// Which preset.
     pub preset: Option<Preset>,
     /// A TOML file.
@@ -125,20 +135,30 @@ pub struct Overrides {
 
 /// Resolves the configuration of a run.
 pub fn resolve(task: &TaskName, seed: u64, overrides: &Overrides) -> Result<RunConfig, Failure> {
+    let file = match &overrides.file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(Failure::io(path))?;
+            let place = path.display().to_string();
+            Some((parse(&text, &place)?, place))
+        }
+        None => None,
+    };
+    let named = file.as_ref().and_then(|(table, _)| table.get("agent")?.as_str());
+    let kind = album_agents::find(overrides.agent.as_deref().or(named).unwrap_or("album"))?;
     let base = RunConfig {
         task: task.to_string(),
-        agent: "album".into(),
+        agent: kind.name.to_owned(),
         seed,
         data: None,
         train: TrainConfig::default(),
-        album: album::Config::default(),
+        settings: kind.defaults()?,
     };
-    let mut table = toml::Table::try_from(&base).map_err(|e| Failure::Config(e.to_string()))?;
-    merge(&mut table, parse(&preset(task, overrides.preset), "preset")?, "preset")?;
-    if let Some(path) = &overrides.file {
-        let text = std::fs::read_to_string(path).map_err(Failure::io(path))?;
-        let place = path.display().to_string();
-        merge(&mut table, parse(&text, &place)?, &place)?;
+    let mut table = base.head()?;
+    table.insert(kind.name.to_owned(), toml::Value::Table(base.settings));
+    merge(&mut table, parse(&preset(kind, task, overrides.preset), "preset")?, "preset")?;
+    if let Some((mut file, place)) = file {
+        file.remove("agent");
+        merge(&mut table, file, &place)?;
     }
     for pair in &overrides.set {
         let (section, key, value) = assignment(pair, &table)?;
@@ -156,12 +176,22 @@ pub fn read(text: &str, place: &str) -> Result<RunConfig, Failure> {
     from_table(parse(text, place)?)
 }
 
-fn from_table(table: toml::Table) -> Result<RunConfig, Failure> {
+fn from_table(mut table: toml::Table) -> Result<RunConfig, Failure> {
+    let failed = |e: toml::de::Error| Failure::Config(e.to_string());
+    let Some(agent) = table.get("agent").and_then(toml::Value::as_str).map(str::to_owned) else {
+        return Err(Failure::Config("there is no `agent = \"...\"`".into()));
+    };
+    let kind = album_agents::find(&agent)?;
+    let Some(toml::Value::Table(given)) = table.remove(&agent) else {
+        return Err(Failure::Config(format!("there is no section [{agent}] for the agent")));
+    };
     // By way of text, because errors then show the line with its key.
     let text = toml::to_string(&table).map_err(|e| Failure::Config(e.to_string()))?;
-    let config: RunConfig = toml::from_str(&text).map_err(|e| Failure::Config(e.to_string()))?;
-    config.album.check().map_err(|e| Failure::Config(e.to_string()))?;
-    Ok(config)
+    let Head { task, agent, seed, data, train } = toml::from_str(&text).map_err(failed)?;
+    let mut settings = kind.defaults()?;
+    merge(&mut settings, given, &format!("[{agent}]"))?;
+    kind.setup(&settings)?;
+    Ok(RunConfig { task, agent, seed, data, train, settings })
 }
 
 fn parse(text: &str, place: &str) -> Result<toml::Table, Failure> {
@@ -235,6 +265,11 @@ fn assignment(pair: &str, table: &toml::Table) -> Result<(String, String, toml::
 #[cfg(test)]
 mod tests {
     use super::*;
+    use album_agents::{Common, album};
+
+    fn album(config: &RunConfig) -> album::Config {
+        config.setup().unwrap().album_critic().unwrap().clone()
+    }
 
     fn task() -> TaskName {
         "pointmaze-medium-navigate-singletask-task1-v0".parse().unwrap()
@@ -242,7 +277,7 @@ mod tests {
 
     fn set(pairs: &[&str]) -> Result<RunConfig, Failure> {
         let set = pairs.iter().map(|&p| p.to_owned()).collect();
-        resolve(&task(), 3, &Overrides { preset: None, file: None, set })
+        resolve(&task(), 3, &Overrides { set, ..Overrides::default() })
     }
 
     #[test]
@@ -250,23 +285,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("c.toml");
         std::fs::write(&file, "[album]\nk = 7\nalpha_bc = 1\n").unwrap();
-        let overrides = Overrides { preset: None, file: Some(file), set: vec!["album.alpha_bc=0.5".into()] };
+        let set = vec!["album.alpha_bc=0.5".into()];
+        let overrides = Overrides { file: Some(file), set, ..Overrides::default() };
         let c = resolve(&task(), 3, &overrides).unwrap();
-        assert_eq!((c.album.k, c.album.alpha_bc), (7, 0.5));
-        assert_eq!(c.album.hidden, [128, 128]); // the preset
-        assert_eq!(c.album.lambda_b, 2.5); // the default
+        let album = album(&c);
+        assert_eq!((album.k, album.alpha_bc), (7, 0.5));
+        assert_eq!(album.common.hidden, [128, 128]); // the preset
+        assert_eq!(album.lambda_b, 2.5); // the default
         assert_eq!(c.seed, 3);
     }
 
     #[test]
     fn the_paper_preset_is_the_papers() {
         let c =
-            resolve(&task(), 0, &Overrides { preset: Some(Preset::Paper), file: None, set: vec![] }).unwrap();
-        assert_eq!(c.album, album::Config::default());
+            resolve(&task(), 0, &Overrides { preset: Some(Preset::Paper), ..Overrides::default() }).unwrap();
+        assert_eq!(album(&c), album::Config::default());
         assert_eq!(c.train, TrainConfig::default());
         let cube: TaskName = "cube-single-play-singletask-task2-v0".parse().unwrap();
-        let c = resolve(&cube, 0, &Overrides { preset: None, file: None, set: vec![] }).unwrap();
-        assert_eq!(c.album.alpha_bc, 0.3);
+        let c = resolve(&cube, 0, &Overrides::default()).unwrap();
+        assert_eq!(album(&c).alpha_bc, 0.3);
     }
 
     #[test]
@@ -274,8 +311,9 @@ mod tests {
         let c =
             set(&["steps=10", "squash=tanh", "hidden=[8]", "gamma=0.5", "reward_scale=2", "kstep_tail=drop"])
                 .unwrap();
-        assert_eq!((c.train.steps, c.album.squash), (10, album::Squash::Tanh));
-        assert_eq!((c.album.hidden, c.album.reward_scale), (vec![8], 2.0));
+        let Common { hidden, reward_scale, .. } = album(&c).common;
+        assert_eq!((c.train.steps, album(&c).squash), (10, album::Squash::Tanh));
+        assert_eq!((hidden, reward_scale), (vec![8], 2.0));
     }
 
     #[test]
@@ -294,6 +332,6 @@ mod tests {
     #[test]
     fn a_written_configuration_reads_back() {
         let c = set(&["k=5"]).unwrap();
-        assert_eq!(read(&toml::to_string(&c).unwrap(), "c").unwrap(), c);
+        assert_eq!(read(&c.to_toml().unwrap(), "c").unwrap(), c);
     }
 }

@@ -158,7 +158,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn v_star(config: &RunConfig) -> Result<doctor::Values, Failure> {
     let task = run::task(config)?;
     let path = task_data::find(&task, config.data.as_deref())?;
-    let report = doctor::examine(path, doctor::Labels::Task(&task), config.album.gamma)?;
+    let report = doctor::examine(path, doctor::Labels::Task(&task), config.setup()?.common().gamma)?;
     let values = report.labels.and_then(|labels| labels.v_star);
     values.ok_or_else(|| Failure::Load(format!("{task}: the data has numbers that are not finite")))
 }

@@ -81,3 +81,9 @@ impl Failure {
         move |source| Failure::Io { what, source }
     }
 }
+
+impl From<album_agents::AgentError> for Failure {
+    fn from(error: album_agents::AgentError) -> Self {
+        Failure::Config(error.to_string())
+    }
+}

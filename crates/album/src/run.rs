@@ -2,7 +2,7 @@
 
 use crate::config::{self, RunConfig};
 use crate::failure::Failure;
-use album_agents::album::Album;
+use album_agents::Learner;
 use album_data::Dataset;
 use album_data::ogbench::{Family, TaskName};
 use album_envs::{Envs, make_envs};
@@ -36,16 +36,14 @@ pub fn task(config: &RunConfig) -> Result<TaskName, Failure> {
 }
 
 /// A fresh agent.
-pub fn agent(config: &RunConfig, data: &Dataset, pool: &Pool) -> Result<Album, Failure> {
-    Album::new(config.album.clone(), data, config.train.steps, config.seed, pool)
-        .map_err(|e| Failure::Config(e.to_string()))
+pub fn agent(config: &RunConfig, data: &Dataset, pool: &Pool) -> Result<Learner, Failure> {
+    Ok(Learner::new(config.setup()?.as_ref(), data, config.train.steps, config.seed, pool)?)
 }
 
 /// What a checkpoint must agree with: all of the configuration but the place of the data.
 pub fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Failure> {
     let same = RunConfig { data: None, ..config.clone() };
-    let text = toml::to_string(&same).map_err(|e| Failure::Config(e.to_string()))?;
-    Ok(Identity::new(config.task.as_str(), &config.agent, config.seed, data, text))
+    Ok(Identity::new(config.task.as_str(), &config.agent, config.seed, data, same.to_toml()?))
 }
 
 /// The environments of a task: native ones for all episodes at once, or worker processes.

@@ -4,7 +4,7 @@ use crate::config::{self, Overrides, Preset, RunConfig};
 use crate::failure::Failure;
 use crate::run::{Resources, agent, evaluator, identity, read_config, task};
 use crate::{output, task_data};
-use album_agents::album::Album;
+use album_agents::Learner;
 use album_data::Dataset;
 use album_data::ogbench::TaskName;
 use album_envs::PointMaze;
@@ -23,13 +23,16 @@ pub struct TrainArgs {
     /// The OGBench name of the task
     #[arg(default_value = DEFAULT_TASK)]
     task: String,
+    /// The algorithm; `album agents` lists them (default: album)
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
     /// Gradient steps (the preset's if not given)
     #[arg(long)]
     steps: Option<u64>,
     /// Master seed of the run
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The run directory (default: runs/TASK/album-seedN)
+    /// The run directory (default: runs/TASK/AGENT-seedN)
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -86,7 +89,8 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         ("save_every", args.save_every),
     ];
     set.extend(flags.iter().filter_map(|(key, value)| value.map(|value| format!("train.{key}={value}"))));
-    let overrides = Overrides { preset: args.preset, file: args.config.clone(), set };
+    let overrides =
+        Overrides { agent: args.agent.clone(), preset: args.preset, file: args.config.clone(), set };
     let mut config = config::resolve(&task, args.seed, &overrides)?;
     if args.data.is_some() {
         config.data.clone_from(&args.data);
@@ -98,8 +102,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     let agent = agent(&config, &data, &pool)?;
     let evaluator = evaluator(&config, &task, &args.resources)?;
     let path = args.out.clone().unwrap_or_else(|| default_run(&config));
-    let text = toml::to_string(&config).map_err(|e| Failure::Config(e.to_string()))?;
-    let run = RunDir::create(&path, &text)?;
+    let run = RunDir::create(&path, &config.to_toml()?)?;
     go(&config, agent, &data, &run, evaluator, args.json)
 }
 
@@ -114,8 +117,10 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 }
 
 fn check_boundedness(config: &RunConfig, allow: bool) -> Result<(), Failure> {
-    let b = config.album.boundedness();
-    let left = if config.album.stop_gradient {
+    let setup = config.setup()?;
+    let Some(critic) = setup.album_critic() else { return Ok(()) };
+    let b = critic.boundedness();
+    let left = if critic.stop_gradient {
         "lambda_b (1 - gamma) + 2 lambda_k"
     } else {
         "lambda_b (1 - gamma) + 2 lambda_k (1 - gamma^k)"
@@ -135,7 +140,7 @@ fn check_boundedness(config: &RunConfig, allow: bool) -> Result<(), Failure> {
     )))
 }
 
-/// `runs/TASK/album-seedN`, with a number behind it where that exists already.
+/// `runs/TASK/AGENT-seedN`, with a number behind it where that exists already.
 fn default_run(config: &RunConfig) -> PathBuf {
     let base = PathBuf::from("runs").join(&config.task);
     let name = format!("{}-seed{}", config.agent, config.seed);
@@ -151,7 +156,7 @@ fn default_run(config: &RunConfig) -> PathBuf {
 /// Trains to the end or until a signal, with a live line; writes the report; prints the result.
 fn go(
     config: &RunConfig,
-    mut agent: Album,
+    mut agent: Learner,
     data: &Dataset,
     run: &RunDir,
     evaluator: Option<Evaluator>,

@@ -1,8 +1,10 @@
 //! The agent against its definitions, the remark on detaching, and the two drift rates.
 
 use super::*;
-use album_data::{Rows, Sampler, Segments};
-use album_nn::Tensor;
+use crate::agent::Agent;
+use crate::{Decay, Learner, Metrics, Moment, Noise, Policy};
+use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
+use album_nn::{Mlp, Pool, Tape, Tensor};
 
 /// Episodes of random states and actions; `goal` solves the task in the last state of every other episode.
 fn data(observation_dim: usize, action_dim: usize, goal: bool) -> Dataset {
@@ -25,19 +27,29 @@ fn data(observation_dim: usize, action_dim: usize, goal: bool) -> Dataset {
     .unwrap()
 }
 
-fn small() -> Config {
-    Config { hidden: vec![16, 16], batch_size: 32, gamma: 0.9, k: 4, ..Config::default() }
+fn common() -> Common {
+    Common { hidden: vec![16, 16], batch_size: 32, gamma: 0.9, ..Common::default() }
 }
 
-fn batch(agent: &Album, data: &Dataset, step: u64) -> Batch {
+fn small() -> Config {
+    Config { common: common(), k: 4, ..Config::default() }
+}
+
+fn batch(agent: &Learner, data: &Dataset, step: u64) -> Batch {
     let mut batch = Batch::new(data, agent.batch_size());
     Sampler::new(1, data.len()).fill(step, batch.indices_mut());
     Segments::new(agent.segments()).unwrap().gather(data, &mut batch);
     batch
 }
 
-fn agent(config: Config, data: &Dataset) -> Album {
-    Album::new(config, data, 100, 7, &Pool::new(1)).unwrap()
+fn agent(config: Config, data: &Dataset) -> Learner {
+    Learner::new(&config, data, 100, 7, &Pool::new(1)).unwrap()
+}
+
+/// The weights of Q, V and the actor.
+fn weights(agent: &Learner) -> [Vec<Tensor>; 3] {
+    let networks = agent.state().networks;
+    ["q", "v", "actor"].map(|name| networks.iter().find(|n| n.name == name).unwrap().weights.clone())
 }
 
 #[test]
@@ -113,7 +125,7 @@ fn losses64(
         let hinge = |x: f64| x.max(0.0);
         let (q_sa, v_s) = (q(&s, &a), v(&s));
         let y_1 = f64::from(batch.rewards()[i])
-            + c.gamma * f64::from(batch.masks()[i]) * v(&row(batch.next_observations(), o));
+            + c.common.gamma * f64::from(batch.masks()[i]) * v(&row(batch.next_observations(), o));
         let y_k = match held {
             Some(held) => held.y_k[i],
             None => {
@@ -139,7 +151,7 @@ fn losses64(
 }
 
 /// An agent after some updates, so that nothing is at its initial value, and a batch.
-fn trained(data: &Dataset) -> (Album, Batch) {
+fn trained(data: &Dataset) -> (Learner, Batch) {
     let mut agent = agent(small(), data);
     for step in 0..20 {
         let batch = batch(&agent, data, step);
@@ -153,8 +165,7 @@ fn trained(data: &Dataset) -> (Album, Batch) {
 fn the_losses_are_their_definitions() {
     let data = data(5, 2, true);
     let (mut agent, batch) = trained(&data);
-    let nets = [&agent.q, &agent.v, &agent.actor].map(Mlp::tensors);
-    let (expected, _) = losses64(&agent.config, &nets, &batch, None);
+    let (expected, _) = losses64(&small(), &weights(&agent), &batch, None);
     let mut metrics = Metrics::new();
     let total = agent.update(&batch, 50, Some(&mut metrics));
     let found = |name: &str| metrics.iter().find(|m| m.0 == name).unwrap().1;
@@ -169,25 +180,21 @@ fn the_losses_are_their_definitions() {
 #[test]
 fn gradients_are_finite_differences_of_the_losses() {
     let data = data(5, 2, true);
-    let (agent, batch) = trained(&data);
-    let nets = [&agent.q, &agent.v, &agent.actor];
-    let weights = nets.map(Mlp::tensors);
-    let (_, held) = losses64(&agent.config, &weights, &batch, None);
-    let mut tape = Tape::new(&Pool::new(1));
-    let tape = tape.begin();
-    let losses = losses(&agent.config, (nets[0], nets[1], nets[2]), tape, &batch, batch.states());
-    let gradients = (losses.critic + losses.actor).backward();
-    for (net, gradient) in nets.iter().map(|net| gradients.of(net)).enumerate() {
+    let (mut agent, batch) = trained(&data);
+    let weights = weights(&agent);
+    let (_, held) = losses64(&small(), &weights, &batch, None);
+    let (_, gradients) = agent.gradients(&batch, 50, &mut Noise::at(0, 50));
+    for (net, (_, gradient)) in gradients.iter().enumerate() {
         // Q and V follow the critic loss, the actor its own: the actor loss leaves Q's weights alone.
         let part = usize::from(net == 2);
-        let size = flatten(&gradient).iter().fold(0.0f64, |m, g| m.max(g.abs()));
+        let size = flatten(gradient).iter().fold(0.0f64, |m, g| m.max(g.abs()));
         for (t, tensor) in gradient.iter().enumerate() {
             for i in (0..tensor.data.len()).step_by(tensor.data.len() / 3 + 1) {
                 let at = |offset: f32| {
                     let mut moved = weights.clone();
                     moved[net][t].data[i] += offset;
                     let exact = f64::from(moved[net][t].data[i]) - f64::from(weights[net][t].data[i]);
-                    (losses64(&agent.config, &moved, &batch, Some(&held)).0[part], exact)
+                    (losses64(&small(), &moved, &batch, Some(&held)).0[part], exact)
                 };
                 let ((up, plus), (down, minus)) = (at(1e-4), at(-1e-4));
                 let slope = (up - down) / (plus - minus);
@@ -245,29 +252,25 @@ fn a_common_shift_moves_at_the_two_predicted_rates() {
     let data = data(4, 2, false);
     for stop_gradient in [true, false] {
         let config = Config { stop_gradient, ..small() };
+        let boundedness = config.boundedness();
         let mut agent = agent(config, &data);
         // Far below every target, all hinges but the epigraph's are active.
-        for net in [&mut agent.q, &mut agent.v] {
-            let mut tensors = net.tensors();
-            tensors.last_mut().unwrap().data[0] = -1e4;
-            net.load(&tensors).unwrap();
+        let mut state = agent.state();
+        for network in &mut state.networks[..2] {
+            network.weights.last_mut().unwrap().data[0] = -1e4;
         }
+        agent.load(&state).unwrap();
         // Windows of full length only: a shorter one has another gamma^h.
         let mut batch = Batch::new(&data, agent.batch_size());
         let full: Vec<usize> = (0..data.len()).filter(|t| t % 29 < 29 - 4).take(batch.len()).collect();
         batch.indices_mut().copy_from_slice(&full);
         Segments::new(agent.segments()).unwrap().gather(&data, &mut batch);
 
-        let mut tape = Tape::new(&Pool::new(1));
-        let tape = tape.begin();
-        let nets = (&agent.q, &agent.v, &agent.actor);
-        let losses = losses(&agent.config, nets, tape, &batch, batch.states());
-        let gradients = losses.critic.backward();
+        let (_, gradients) = agent.gradients(&batch, 0, &mut Noise::at(0, 0));
         // The output biases are the direction in which all outputs shift together.
-        let along: f64 =
-            [&agent.q, &agent.v].iter().map(|net| flatten(&gradients.of(net)).last().copied().unwrap()).sum();
+        let along: f64 = gradients[..2].iter().map(|(_, g)| flatten(g).last().copied().unwrap()).sum();
         // g_E = Q - V is untouched by the shift and contributes equal and opposite parts.
-        let predicted = -agent.config.boundedness().slope();
+        let predicted = -boundedness.slope();
         assert!((along - predicted).abs() < 1e-4, "stop_gradient {stop_gradient}: {along} {predicted}");
     }
 }
@@ -280,7 +283,7 @@ fn state_goes_back_and_forth_and_other_states_are_refused() {
         let batch = batch(&one, &data, step);
         one.update(&batch, step, None);
     }
-    let mut two = Album::new(small(), &data, 100, 99, &Pool::new(1)).unwrap();
+    let mut two = Learner::new(&small(), &data, 100, 99, &Pool::new(1)).unwrap();
     assert_ne!(one.state(), two.state());
     two.load(&one.state()).unwrap();
     assert_eq!(one.state(), two.state());
@@ -294,9 +297,13 @@ fn state_goes_back_and_forth_and_other_states_are_refused() {
     let mut state = one.state();
     state.networks.swap(0, 1);
     assert!(two.load(&state).unwrap_err().to_string().contains("`v` where `q` is expected"));
-    let wide = agent(Config { hidden: vec![8, 8], ..small() }, &data);
+    let wide = agent(Config { common: Common { hidden: vec![8, 8], ..common() }, ..small() }, &data);
     assert!(two.load(&wide.state()).is_err());
     assert_eq!(one.state(), two.state());
+}
+
+fn moments(rows: usize) -> Vec<Moment> {
+    (0..rows as u64).map(|episode| Moment { episode, step: 0 }).collect()
 }
 
 #[test]
@@ -309,8 +316,11 @@ fn every_switch_trains_without_breaking() {
         Config { stop_gradient: false, ..small() },
         Config { kstep_tail: KStepTail::Drop, ..small() },
         Config { kstep_tail: KStepTail::QcValid, kstep_after_goal: AfterGoal::QcSum, ..small() },
-        Config { reward_scale: 0.3, lr_decay: Decay::Cosine, ..small() },
-        Config { standardize: true, fourier_features: 8, fourier_scale: 2.0, ..small() },
+        Config { common: Common { reward_scale: 0.3, lr_decay: Decay::Cosine, ..common() }, ..small() },
+        Config {
+            common: Common { standardize: true, fourier_features: 8, fourier_scale: 2.0, ..common() },
+            ..small()
+        },
     ];
     let mut seen = Vec::new();
     for config in switches {
@@ -322,10 +332,11 @@ fn every_switch_trains_without_breaking() {
             assert!(metrics.iter().all(|m| m.1.is_finite()), "{config:?}: {metrics:?}");
         }
         let mut actions = Vec::new();
-        agent.policy().act(&[0.5; 12], &mut actions);
+        agent.policy().act(&[0.5; 12], &moments(3), &mut actions);
         assert_eq!(actions.len(), 6);
         assert!(actions.iter().all(|a| (-1.0..=1.0).contains(a)));
-        let weights = [flatten(&agent.q.tensors()), flatten(&agent.actor.tensors())];
+        let [q, _, actor] = weights(&agent);
+        let weights = [flatten(&q), flatten(&actor)];
         assert!(!seen.contains(&weights), "{config:?} changes nothing");
         seen.push(weights);
     }
@@ -334,7 +345,7 @@ fn every_switch_trains_without_breaking() {
 #[test]
 fn assessing_tells_what_the_update_would_and_changes_nothing() {
     let data = data(4, 2, true);
-    let mut agent = agent(Config { standardize: true, ..small() }, &data);
+    let mut agent = agent(Config { common: Common { standardize: true, ..common() }, ..small() }, &data);
     let batch = batch(&agent, &data, 0);
     let before = agent.state();
     let (mut assessed, mut updated) = (Metrics::new(), Metrics::new());
@@ -352,7 +363,7 @@ fn a_policy_is_a_copy_and_its_rows_are_independent() {
     let observations: Vec<f32> = data.states()[..9 * 4].to_vec();
     let act = |policy: &mut dyn Policy, rows: &[f32]| {
         let mut actions = Vec::new();
-        policy.act(rows, &mut actions);
+        policy.act(rows, &moments(rows.len() / 4), &mut actions);
         actions
     };
     let mut policy = agent.policy();
@@ -371,7 +382,8 @@ fn a_policy_is_a_copy_and_its_rows_are_independent() {
 #[test]
 fn the_learning_rate_falls_to_zero() {
     let data = data(4, 2, false);
-    let mut agent = agent(Config { lr_decay: Decay::Cosine, ..small() }, &data);
+    let mut agent =
+        agent(Config { common: Common { lr_decay: Decay::Cosine, ..common() }, ..small() }, &data);
     let batch = batch(&agent, &data, 0);
     let before = agent.state().networks[0].weights.clone();
     agent.update(&batch, 100, None); // the last of 100 steps and beyond

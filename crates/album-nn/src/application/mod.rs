@@ -107,6 +107,16 @@ impl<T> Shared<T> {
 }
 
 impl Application {
+    /// Floating-point operations of the way back, into weights and into inputs; the first layer passes nothing on where
+    /// nobody asks for the gradient of the input.
+    pub(crate) fn backward_operations(&self, weights: bool, input: bool) -> f64 {
+        let Some(Bound { layout, .. }) = &self.bound else { return 0.0 };
+        let all = layout.products();
+        let first = layout.layers.first().map_or(0, |layer| layout.members * layer.inputs * layer.outputs);
+        let rows_back = if input { all } else { all - first };
+        2.0 * self.rows as f64 * (rows_back + if weights { all } else { 0 }) as f64
+    }
+
     /// Lets go of the weights, so that the network can change them in place.
     pub(crate) fn release(&mut self) {
         self.bound = None;

@@ -8,8 +8,8 @@ use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
-use album_agents::album::{Album, Config};
-use album_agents::{Agent, Decay};
+use album_agents::album::Config;
+use album_agents::{Agent, Common, Decay, Learner};
 use album_data::Dataset;
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};
@@ -65,17 +65,18 @@ pub fn envs(count: usize, delay: Duration) -> Envs {
     Envs::native((0..count).map(|_| env()).collect())
 }
 
-pub fn agent(dataset: &Dataset, seed: u64, threads: usize) -> Album {
-    let config = Config {
+pub fn agent(dataset: &Dataset, seed: u64, threads: usize) -> Learner {
+    let common = Common {
         hidden: vec![24, 17],
         batch_size: 16,
-        k: 5,
+        gamma: 0.995,
         lr_decay: Decay::Cosine,
         standardize: true,
         fourier_features: 6,
-        ..Config::default()
+        ..Common::default()
     };
-    Album::new(config, dataset, STEPS, seed, &Pool::new(threads)).unwrap()
+    let config = Config { common, k: 5, ..Config::default() };
+    Learner::new(&config, dataset, STEPS, seed, &Pool::new(threads)).unwrap()
 }
 
 pub fn schedule() -> Schedule {

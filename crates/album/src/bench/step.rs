@@ -3,8 +3,8 @@
 use super::{median, peak_mib};
 use crate::failure::Failure;
 use crate::output;
-use album_agents::Agent;
-use album_agents::album::{Album, Config};
+use album_agents::album::Config;
+use album_agents::{Agent, Common, Learner};
 use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
 use album_nn::{Pool, product_rate};
 use album_report::number::compact;
@@ -118,9 +118,9 @@ fn time(
     rate: f64,
 ) -> Result<(Timing, usize), Failure> {
     let pool = Pool::new(threads);
-    let config = Config { hidden: vec![width; 4], batch_size: batch, ..Config::default() };
-    let failed = |e: album_agents::AgentError| Failure::Config(e.to_string());
-    let mut agent = Album::new(config, data, 1_000_000, 0, &pool).map_err(failed)?;
+    let paper = Config::default();
+    let common = Common { hidden: vec![width; 4], batch_size: batch, ..paper.common };
+    let mut agent = Learner::new(&Config { common, ..paper }, data, 1_000_000, 0, &pool)?;
     let segments = Segments::new(agent.segments()).map_err(|e| Failure::Config(e.to_string()))?;
     let sampler = Sampler::new(0, data.len());
     let mut rows = Batch::new(data, batch);
@@ -136,7 +136,7 @@ fn time(
     }
     let timed = &times[warm_up..];
     let seconds = median(timed, |t| t.0);
-    let gflop = agent.operations_per_step() / 1e9;
+    let gflop = agent.operations(&rows) / 1e9;
     let timing = Timing {
         threads: pool.threads(),
         batch,

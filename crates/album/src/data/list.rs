@@ -1,8 +1,8 @@
 //! `album data list`.
 
-use crate::config;
 use crate::failure::Failure;
 use crate::output;
+use album_agents::album::paper_alpha_bc;
 use album_data::cache;
 use album_data::ogbench::{Environment, Family, TaskName};
 use serde::Serialize;
@@ -89,7 +89,7 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Dataset {
     let find = |name: String| folders.iter().map(|folder| folder.join(&name)).find(|path| path.is_file());
     let file = find(task.dataset_file());
     // The paper's datasets are `navigate` and `play`, the first kind of each environment.
-    let alpha_bc = config::paper_alpha_bc(environment.name).filter(|_| kind == environment.data_kinds[0]);
+    let alpha_bc = paper_alpha_bc(environment.name).filter(|_| kind == environment.data_kinds[0]);
     let point = matches!(environment.family, Family::PointMaze(_));
     let arm = matches!(environment.family, Family::Cube(_) | Family::Scene | Family::Puzzle { .. });
     Dataset {

@@ -1,0 +1,141 @@
+//! Acting: from observations to actions, one decision at a time or several actions on one decision.
+
+use crate::Encoding;
+use crate::algorithm::Decide;
+use crate::noise;
+use album_data::rng;
+use album_nn::{Pool, Tape, Var};
+use rand_chacha::ChaCha8Rng;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// A policy that acts, on any thread, while the agent it came from may go on learning.
+pub trait Policy: Send {
+    /// Writes the action for each observation, row by row, within [-1, 1]. `moments` says where in which episode a row
+    /// is. What is done for a row depends on its observation and its episode, not on the other rows.
+    fn act(&mut self, observations: &[f32], moments: &[Moment], actions: &mut Vec<f32>);
+}
+
+/// A step of an episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The seed of the episode, which names it and which its noise is drawn from.
+    pub episode: u64,
+    /// Steps done in it.
+    pub step: u64,
+}
+
+/// What a policy sees when it decides.
+pub struct Situation<'t, 'a> {
+    /// Where everything is recorded.
+    pub tape: &'t Tape,
+    /// Encoded observations.
+    pub s: Var<'t>,
+    rows: &'a [Vec<f32>],
+    streams: RefCell<Vec<ChaCha8Rng>>,
+}
+
+impl<'t> Situation<'t, '_> {
+    /// Encoded observations, each `n` times in a row.
+    pub fn repeated(&self, n: usize) -> Var<'t> {
+        let rows: Vec<f32> =
+            self.rows.iter().flat_map(|row| std::iter::repeat_n(row, n)).flatten().copied().collect();
+        self.tape.constant_slice(self.rows.len() * n, self.s.cols(), &rows)
+    }
+
+    /// Standard normal noise, `n` rows for each situation, from the stream of its episode and step.
+    pub fn normal(&self, n: usize, cols: usize) -> Var<'t> {
+        let mut streams = self.streams.borrow_mut();
+        let draws: Vec<f32> = streams.iter_mut().flat_map(|stream| noise::normal(stream, n * cols)).collect();
+        self.tape.constant_slice(self.rows.len() * n, cols, &draws)
+    }
+
+    /// Of `n` candidate rows for each situation, the one with the highest score (a column).
+    pub fn best(&self, n: usize, candidates: Var<'t>, scores: Var<'t>) -> Var<'t> {
+        let cols = candidates.cols();
+        let best: Vec<f32> = candidates.with_value(|candidates| {
+            scores.with_value(|scores| {
+                let choose = |(i, scores): (usize, &[f32])| {
+                    let best =
+                        (0..n).max_by(|&x, &y| scores[x].total_cmp(&scores[y]).then(y.cmp(&x))).unwrap_or(0);
+                    candidates[(i * n + best) * cols..][..cols].to_vec()
+                };
+                scores.chunks(n).enumerate().flat_map(choose).collect()
+            })
+        });
+        self.tape.constant_slice(self.rows.len(), cols, &best)
+    }
+
+    /// One number uniform on [0, 1) for each situation.
+    pub fn uniform(&self) -> Vec<f32> {
+        self.streams.borrow_mut().iter_mut().map(|stream| rng::unit(stream) as f32).collect()
+    }
+}
+
+/// A decision rule with what it needs to be a [`Policy`].
+pub(crate) struct Acting {
+    encoding: Encoding,
+    decide: Decide,
+    action_dim: usize,
+    /// Actions of one decision that are executed.
+    open_loop: usize,
+    /// Decided and not yet executed, by episode.
+    plans: HashMap<u64, Vec<f32>>,
+    tape: Tape,
+}
+
+impl Acting {
+    pub(crate) fn new(encoding: Encoding, decide: Decide, action_dim: usize, open_loop: usize) -> Self {
+        // Few rows at a time: more threads would wait for each other.
+        let tape = Tape::new(&Pool::new(1));
+        Acting { encoding, decide, action_dim, open_loop, plans: HashMap::new(), tape }
+    }
+
+    /// Actions for some rows, `open_loop` of them in each row of the result.
+    fn decisions(&mut self, observations: &[&[f32]], moments: &[Moment]) -> Vec<f32> {
+        let mut rows = vec![Vec::new(); observations.len()];
+        observations.iter().zip(&mut rows).for_each(|(from, to)| self.encoding.encode(from, to));
+        let stream = |moment: &Moment| {
+            let mut stream = rng::stream(moment.episode, "policy");
+            stream.set_stream(moment.step);
+            stream
+        };
+        let tape = self.tape.begin();
+        let s = tape.constant_slice(rows.len(), self.encoding.dim(), &rows.concat());
+        let streams = RefCell::new(moments.iter().map(stream).collect());
+        let decided = (self.decide)(&Situation { tape, s, rows: &rows, streams });
+        decided.clip(-1.0, 1.0).with_value(<[f32]>::to_vec)
+    }
+}
+
+impl Policy for Acting {
+    fn act(&mut self, observations: &[f32], moments: &[Moment], actions: &mut Vec<f32>) {
+        actions.clear();
+        if moments.is_empty() {
+            return;
+        }
+        let rows: Vec<&[f32]> = observations.chunks_exact(observations.len() / moments.len()).collect();
+        if self.open_loop == 1 {
+            actions.extend(self.decisions(&rows, moments));
+            return;
+        }
+        let h = self.open_loop as u64;
+        let due: Vec<usize> = (0..rows.len())
+            .filter(|&i| moments[i].step.is_multiple_of(h) || !self.plans.contains_key(&moments[i].episode))
+            .collect();
+        if !due.is_empty() {
+            let (rows, moments): (Vec<&[f32]>, Vec<Moment>) =
+                due.iter().map(|&i| (rows[i], moments[i])).unzip();
+            let decided = self.decisions(&rows, &moments);
+            let width = self.open_loop * self.action_dim;
+            for (moment, plan) in moments.iter().zip(decided.chunks_exact(width)) {
+                self.plans.insert(moment.episode, plan.to_vec());
+            }
+        }
+        for moment in moments {
+            let at = (moment.step % h) as usize * self.action_dim;
+            let plan = self.plans.get(&moment.episode).map_or(&[][..], Vec::as_slice);
+            actions.extend_from_slice(&plan[at..at + self.action_dim]);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The networks of an agent, each with its optimiser or, for a target, with what it follows.
+
+use crate::agent::{AgentError, NetworkState};
+use album_data::rng;
+use album_nn::{Adam, Gradients, Mlp, MlpSpec, Pool};
+use rand_chacha::ChaCha8Rng;
+use std::ops::Index;
+
+/// One of an agent's [`Networks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id(usize);
+
+/// All networks of an agent. They are made in a fixed order from one random stream, trained together and stored together.
+pub struct Networks {
+    entries: Vec<Entry>,
+    init: ChaCha8Rng,
+}
+
+struct Entry {
+    name: &'static str,
+    net: Mlp,
+    /// Whether it estimates values: what the paper counts as value networks.
+    is_value: bool,
+    role: Role,
+}
+
+enum Role {
+    Trained { adam: Adam, learning_rate: f64 },
+    Target { of: Id, tau: f32 },
+}
+
+impl Index<Id> for Networks {
+    type Output = Mlp;
+    fn index(&self, id: Id) -> &Mlp {
+        &self.entries[id.0].net
+    }
+}
+
+impl Networks {
+    /// None yet; their weights will be drawn by `seed`.
+    pub fn new(seed: u64) -> Self {
+        Networks { entries: Vec::new(), init: rng::stream(seed, "init") }
+    }
+
+    /// Adds a value network (Q or V, or an ensemble of them).
+    pub fn value(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64) -> Id {
+        self.trained(name, spec, learning_rate, true)
+    }
+
+    /// Adds a network of the policy.
+    pub fn policy(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64) -> Id {
+        self.trained(name, spec, learning_rate, false)
+    }
+
+    fn trained(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> Id {
+        let net = Mlp::new(spec, &mut self.init);
+        let adam = Adam::new(&net, learning_rate);
+        self.add(Entry { name, net, is_value, role: Role::Trained { adam, learning_rate } })
+    }
+
+    /// Adds a copy of a network that follows it: `target = tau * online + (1 - tau) * target` after every update.
+    pub fn target(&mut self, name: &'static str, of: Id, tau: f64) -> Id {
+        let online = &self.entries[of.0];
+        let (net, is_value) = (online.net.clone(), online.is_value);
+        self.add(Entry { name, net, is_value, role: Role::Target { of, tau: tau as f32 } })
+    }
+
+    fn add(&mut self, entry: Entry) -> Id {
+        self.entries.push(entry);
+        Id(self.entries.len() - 1)
+    }
+
+    /// Their names, in order.
+    pub fn names(&self) -> impl Iterator<Item = (Id, &'static str)> {
+        self.entries.iter().enumerate().map(|(i, entry)| (Id(i), entry.name))
+    }
+
+    /// Whether a network is trained, not a target.
+    pub fn is_trained(&self, id: Id) -> bool {
+        matches!(self.entries[id.0].role, Role::Trained { .. })
+    }
+
+    /// Numbers in all networks, targets included, as the paper's cost table counts them.
+    pub fn parameters(&self) -> usize {
+        self.entries.iter().map(|entry| entry.net.parameter_count()).sum()
+    }
+
+    /// Networks that estimate values, members of ensembles and targets included.
+    pub fn value_networks(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.is_value).map(|entry| entry.net.spec().members).sum()
+    }
+
+    /// Moves the targets for which `moves` says so. Before [`Networks::step`], they mix in the weights that the losses
+    /// were computed with, as the original implementations do.
+    pub fn track(&mut self, moves: impl Fn(Id) -> bool, pool: &Pool) {
+        for i in 0..self.entries.len() {
+            if let Role::Target { of, tau } = self.entries[i].role
+                && moves(Id(i))
+            {
+                let online = self.entries[of.0].net.clone();
+                self.entries[i].net.track(&online, tau, pool);
+            }
+        }
+    }
+
+    /// One step of Adam for every trained network; all learning rates are multiplied by `factor`. A network that the
+    /// loss does not depend on has a zero gradient: its moments decay and its weights still move by them.
+    pub fn step(&mut self, gradients: &Gradients<'_>, factor: f64) {
+        for entry in &mut self.entries {
+            if let Role::Trained { adam, learning_rate } = &mut entry.role {
+                adam.learning_rate = *learning_rate * factor;
+                adam.step(&mut entry.net, gradients);
+            }
+        }
+    }
+
+    /// All weights and moments.
+    pub fn state(&self) -> Vec<NetworkState> {
+        let state = |entry: &Entry| match &entry.role {
+            Role::Trained { adam, .. } => NetworkState::of(entry.name, &entry.net, adam),
+            Role::Target { .. } => NetworkState::of_target(entry.name, &entry.net),
+        };
+        self.entries.iter().map(state).collect()
+    }
+
+    /// Goes back to a state of networks of the same names and shapes.
+    pub fn load(&mut self, states: &[NetworkState]) -> Result<(), AgentError> {
+        if states.len() != self.entries.len() {
+            return Err(AgentError::Networks { found: states.len(), expected: self.entries.len() });
+        }
+        for (entry, state) in self.entries.iter_mut().zip(states) {
+            let adam = match &mut entry.role {
+                Role::Trained { adam, .. } => Some(adam),
+                Role::Target { .. } => None,
+            };
+            state.restore(entry.name, &mut entry.net, adam)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! The algorithms by name.
+
+use crate::agent::AgentError;
+use crate::album;
+use crate::algorithm::Setup;
+use album_data::suggest;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Every algorithm, in the order of `album agents`.
+pub const AGENTS: &[Kind] = &[album::KIND];
+
+/// An algorithm that can be chosen by name.
+pub struct Kind {
+    /// What it is chosen by.
+    pub name: &'static str,
+    /// The kind of policy, for example `Gaussian`.
+    pub policy: &'static str,
+    /// Where it was published.
+    pub reference: &'static str,
+    /// Values for an environment of OGBench with the published networks, as TOML.
+    pub paper: fn(environment: &str) -> String,
+    /// Values beyond [`SMALL`] for PointMaze with small networks, as TOML.
+    pub small: &'static str,
+    defaults: fn() -> Result<toml::Table, toml::ser::Error>,
+    parse: fn(&str) -> Result<Box<dyn Setup>, toml::de::Error>,
+}
+
+/// What every algorithm uses on PointMaze: two raw coordinates need an encoding, and a falling learning rate ends the
+/// noise that hinges turn into a bias (docs/decisions.md).
+pub const SMALL: &str = "hidden = [128, 128]
+gamma = 0.995
+reward_scale = 0.3
+lr_decay = \"cosine\"
+standardize = true
+fourier_features = 32
+fourier_scale = 3.0
+";
+
+impl Kind {
+    /// An algorithm with the hyperparameters `C`.
+    pub const fn new<C: Setup + Default + Serialize + DeserializeOwned + 'static>(
+        name: &'static str,
+        policy: &'static str,
+        reference: &'static str,
+        paper: fn(&str) -> String,
+        small: &'static str,
+    ) -> Self {
+        Kind {
+            name,
+            policy,
+            reference,
+            paper,
+            small,
+            defaults: || toml::Table::try_from(C::default()),
+            parse: |text| toml::from_str::<C>(text).map(|config| Box::new(config) as Box<dyn Setup>),
+        }
+    }
+
+    /// All hyperparameters with their defaults.
+    pub fn defaults(&self) -> Result<toml::Table, AgentError> {
+        (self.defaults)().map_err(|e| AgentError::Settings(e.to_string()))
+    }
+
+    /// Reads hyperparameters and refuses what is outside its domain.
+    pub fn setup(&self, settings: &toml::Table) -> Result<Box<dyn Setup>, AgentError> {
+        let failed = |message: String| AgentError::Settings(message);
+        // By way of text, because errors then show the line with its key.
+        let text = toml::to_string(settings).map_err(|e| failed(e.to_string()))?;
+        let setup = (self.parse)(&text).map_err(|e| failed(e.to_string()))?;
+        setup.common().check()?;
+        setup.check()?;
+        Ok(setup)
+    }
+}
+
+/// The algorithm of a name.
+pub fn find(name: &str) -> Result<&'static Kind, AgentError> {
+    let all = || AGENTS.iter().map(|kind| kind.name);
+    AGENTS.iter().find(|kind| kind.name == name).ok_or_else(|| {
+        let near: Vec<String> = suggest::nearest(name, all(), 2).into_iter().map(str::to_owned).collect();
+        let hint = match near.is_empty() {
+            true => format!("; there are {}", all().collect::<Vec<_>>().join(", ")),
+            false => suggest::did_you_mean(&near),
+        };
+        AgentError::Unknown { name: name.to_owned(), hint }
+    })
+}
