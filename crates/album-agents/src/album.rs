@@ -341,6 +341,7 @@ impl Agent for Album {
     fn segments(&self) -> SegmentConfig {
         SegmentConfig {
             k: self.config.k,
+            chunk: 1,
             gamma: self.config.gamma,
             tail: self.config.kstep_tail,
             after_goal: self.config.kstep_after_goal,

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use album_agents::Agent;
 use album_agents::album::{Album, Config};
-use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
+use album_data::{Dataset, Rows, Sampler, Segments, rng};
 use album_nn::{Pool, product_rate};
 use album_report::number::compact;
 use album_report::table::Table;
@@ -123,7 +123,7 @@ fn time(
     let mut agent = Album::new(config, data, 1_000_000, 0, &pool).map_err(failed)?;
     let segments = Segments::new(agent.segments()).map_err(|e| Failure::Config(e.to_string()))?;
     let sampler = Sampler::new(0, data.len());
-    let mut rows = Batch::new(data, batch);
+    let mut rows = segments.batch(data, batch);
     let mut times = Vec::with_capacity(rounds);
     let warm_up = 5;
     for step in 0..(warm_up + rounds) as u64 {
