@@ -133,10 +133,10 @@ fn data_with_too_short_episodes_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let data = dataset(dir.path());
     let path = dir.path().join("run");
-    let schedule = Schedule { save_every: 10, ..Schedule::new(10) };
+    let options = || Options { schedule: Schedule { save_every: 10, ..Schedule::new(10) }, ..plain() };
     let mut agent = Fragile::new(100, Part::Loss);
     agent.segments.chunk = 101;
-    let error = train(&data, &path, &mut agent, Options { schedule, ..plain() }).unwrap_err();
+    let error = train(&data, &path, &mut agent, options()).unwrap_err();
     assert!(error.to_string().contains("the longest has 100 steps, the window needs 101"), "{error}");
     assert!(!error.is_numerical() && !error.is_io());
     // Nothing but what the directory was created with.
@@ -144,7 +144,7 @@ fn data_with_too_short_episodes_is_refused_before_anything_is_written() {
     created.sort();
     assert_eq!(created, ["config.toml"]);
     agent.segments.chunk = 100;
-    train(&data, &path, &mut agent, Options { schedule, ..plain() }).unwrap();
+    train(&data, &path, &mut agent, options()).unwrap();
 }
 
 #[test]
