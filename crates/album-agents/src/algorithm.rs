@@ -118,6 +118,21 @@ impl<'t> Inputs<'t, '_> {
         self.matrix(self.batch.actions())
     }
 
+    /// The recorded actions one step later.
+    pub fn a_next(&self) -> Var<'t> {
+        self.matrix(self.batch.next_actions())
+    }
+
+    /// Consecutive actions `a_t, a_(t+1), ...`, as many as [`SegmentConfig`] asks for, side by side.
+    pub fn chunk(&self) -> Var<'t> {
+        self.matrix(self.batch.chunks())
+    }
+
+    /// 1 for each action of the chunk that lies inside its episode, 0 behind its end.
+    pub fn valids(&self) -> Var<'t> {
+        self.matrix(self.batch.valids())
+    }
+
     /// The rewards, scaled.
     pub fn r(&self) -> Var<'t> {
         self.reward_scale * self.matrix(self.batch.rewards())

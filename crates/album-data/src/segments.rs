@@ -1,4 +1,4 @@
-//! K-step windows: what a batch of training needs to know of the steps that follow.
+//! Windows: what a batch of training needs to know of the steps that follow.
 
 use crate::dataset::Dataset;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,20 @@ pub enum KStepTail {
     Drop,
     /// The row has weight 0 and the others 1, as in the Q-chunking code: a mean over
     /// the batch still divides by its full size. Goals do not matter here.
+    ///
+    /// Together with [`AfterGoal::QcSum`] a window inside one episode is that of
+    /// Q-chunking: all `K` rewards, the bootstrap factor `gamma^K` times the least mask,
+    /// and weight 1, also where its last step is the episode's last. What differs:
+    ///
+    /// - A window that straddles two episodes goes on there with the rewards, masks and
+    ///   states of the next one; ours ends with its own. Both have weight 0, so that no
+    ///   K-step loss sees it.
+    /// - A chunk of actions goes on there with those of the next episode; ours repeats its
+    ///   last one. Both are 0 in [`Batch::valids`], so that they are no targets; but a
+    ///   network whose input is the whole chunk, such as a flow over chunks, sees them
+    ///   beside the valid ones.
+    /// - Their draws leave out the last `K - 1` transitions of the data. Ours have them, as
+    ///   all others, with weight 0.
     QcValid,
 }
 
@@ -36,11 +50,13 @@ pub enum AfterGoal {
     QcSum,
 }
 
-/// The options of K-step windows.
+/// The options of windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SegmentConfig {
     /// Steps in a window, at least 1. Default 10.
     pub k: usize,
+    /// Consecutive actions in a row, at least 1, whatever `k` is. Default 1.
+    pub chunk: usize,
     /// Discount of one step, above 0 and at most 1. Default 0.99.
     pub gamma: f64,
     /// The rule for windows that an episode's end cuts short.
@@ -51,23 +67,41 @@ pub struct SegmentConfig {
 
 impl Default for SegmentConfig {
     fn default() -> Self {
-        Self { k: 10, gamma: 0.99, tail: KStepTail::default(), after_goal: AfterGoal::default() }
+        let (tail, after_goal) = (KStepTail::default(), AfterGoal::default());
+        Self { k: 10, chunk: 1, gamma: 0.99, tail, after_goal }
     }
 }
 
-/// Why a [`SegmentConfig`] was refused.
+/// Why a [`SegmentConfig`] was refused, or the data for it.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentError {
     /// The window has no or too many steps.
     #[error("k: found {0}, expected 1 to 1000000 steps")]
     Steps(usize),
+    /// A row has no or too many actions.
+    #[error("chunk: found {0}, expected 1 to 1000000 actions")]
+    Chunk(usize),
     /// The discount is impossible.
     #[error("gamma: found {0}, expected a discount above 0 and at most 1")]
     Discount(f64),
+    /// The episodes are too short.
+    #[error(
+        "no episode is long enough: the longest has {longest} steps, the window needs {needed}; shorten the \
+         window or use data with longer episodes"
+    )]
+    Short {
+        /// Transitions of the longest episode.
+        longest: usize,
+        /// Transitions that a window or a chunk has.
+        needed: usize,
+    },
 }
 
-/// Cuts K-step windows out of a dataset.
+/// The most steps of a window and actions of a chunk.
+const MOST: usize = 1_000_000;
+
+/// Cuts K-step windows and chunks of actions out of a dataset.
 ///
 /// For the transition `t` with `L` transitions left in its episode (itself
 /// included), let `h = min(K, L)`, and let `tau` be the first offset with mask 0, if
@@ -86,6 +120,14 @@ pub enum SegmentError {
 /// and the one-step target is `reward + gamma * mask * V(next_observation)`. The
 /// end of an episode is not a goal: the last state keeps its bootstrap. No window
 /// reads beyond its episode. Sums are made in `f64`.
+///
+/// Actions know of no goals, only of the episode's end, where the last one is repeated:
+///
+/// ```text
+/// chunk                   a_t ... a_{t + C - 1}, with a_{t + L - 1} for all from i = L on
+/// valid                   1 for i < L, 0 after
+/// next_action             a_{t + 1}, or a_t if L = 1
+/// ```
 ///
 /// ```
 /// use album_data::{Batch, Dataset, Rows, SegmentConfig, Segments};
@@ -130,8 +172,11 @@ struct Window {
 impl Segments {
     /// Checks the options.
     pub fn new(config: SegmentConfig) -> Result<Self, SegmentError> {
-        if !(1..=1_000_000).contains(&config.k) {
+        if !(1..=MOST).contains(&config.k) {
             return Err(SegmentError::Steps(config.k));
+        }
+        if !(1..=MOST).contains(&config.chunk) {
+            return Err(SegmentError::Chunk(config.chunk));
         }
         if !(config.gamma > 0.0 && config.gamma <= 1.0) {
             return Err(SegmentError::Discount(config.gamma));
@@ -145,13 +190,31 @@ impl Segments {
         &self.config
     }
 
+    /// Refuses data in which no episode has a whole window or a whole chunk: an agent would
+    /// learn nothing from it, or only from repeated actions. Where windows may be short
+    /// ([`KStepTail::Truncate`]) only chunks must be whole. Goals are not looked at, though
+    /// with [`KStepTail::Drop`] they complete windows.
+    pub fn fits(&self, dataset: &Dataset) -> Result<(), SegmentError> {
+        let SegmentConfig { k, chunk, tail, .. } = self.config;
+        let needed = if tail == KStepTail::Truncate { chunk } else { k.max(chunk) };
+        let episodes = dataset.episodes();
+        let longest = (0..episodes.len()).map(|episode| episodes.length(episode)).max().unwrap_or(0);
+        if longest < needed { Err(SegmentError::Short { longest, needed }) } else { Ok(()) }
+    }
+
+    /// Buffers for `size` rows of these windows.
+    pub fn batch(&self, dataset: &Dataset, size: usize) -> Batch {
+        Batch::with_chunk(dataset, size, self.config.chunk)
+    }
+
     /// Fills a batch from its [`indices`](Batch::indices_mut). Allocates nothing.
     ///
     /// # Panics
     ///
-    /// If the batch was made for other dimensions, or an index is out of range.
+    /// If the batch was made for other dimensions or chunks, or an index is out of range.
     pub fn gather(&self, dataset: &Dataset, batch: &mut Batch) {
-        let Batch { indices, observation_dim: width, action_dim, .. } = batch;
+        let Batch { indices, observation_dim: width, action_dim, chunk, .. } = batch;
+        assert_eq!(*chunk, self.config.chunk, "the batch was made for other chunks");
         let (width, action_dim) = (*width, *action_dim);
         assert_eq!(width, dataset.observation_dim(), "the batch was made for another dataset");
         assert_eq!(action_dim, dataset.action_dim(), "the batch was made for another dataset");
@@ -165,8 +228,18 @@ impl Segments {
             first[states.clone()].copy_from_slice(dataset.state(place.row));
             next[states.clone()].copy_from_slice(dataset.state(place.row + 1));
             last[states].copy_from_slice(dataset.state(place.row + window.steps_k));
-            batch.actions[i * action_dim..(i + 1) * action_dim]
-                .copy_from_slice(dataset.action_of_row(place.row));
+            let action = i * action_dim..(i + 1) * action_dim;
+            batch.actions[action.clone()].copy_from_slice(dataset.action_of_row(place.row));
+            batch.next_actions[action]
+                .copy_from_slice(dataset.action_of_row(place.row + usize::from(place.left > 1)));
+            for offset in 0..self.config.chunk {
+                // The row after the last transition has no action: the last one is repeated.
+                let row = place.row + offset.min(place.left - 1);
+                let at = i * self.config.chunk + offset;
+                batch.chunks[at * action_dim..(at + 1) * action_dim]
+                    .copy_from_slice(dataset.action_of_row(row));
+                batch.valids[at] = f32::from(u8::from(offset < place.left));
+            }
             batch.rewards[i] = dataset.rewards()[place.row];
             batch.masks[i] = dataset.masks()[place.row];
             batch.returns_k[i] = window.return_k as f32;
@@ -209,9 +282,13 @@ impl Segments {
 pub struct Batch {
     observation_dim: usize,
     action_dim: usize,
+    chunk: usize,
     indices: Vec<usize>,
     states: Vec<f32>,
     actions: Vec<f32>,
+    next_actions: Vec<f32>,
+    chunks: Vec<f32>,
+    valids: Vec<f32>,
     rewards: Vec<f32>,
     masks: Vec<f32>,
     returns_k: Vec<f32>,
@@ -221,16 +298,25 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Buffers for `size` transitions of a dataset.
+    /// Buffers for `size` transitions of a dataset with chunks of one action.
+    /// [`Segments::batch`] makes those for longer ones.
     pub fn new(dataset: &Dataset, size: usize) -> Self {
+        Self::with_chunk(dataset, size, 1)
+    }
+
+    fn with_chunk(dataset: &Dataset, size: usize, chunk: usize) -> Self {
         let (observation_dim, action_dim) = (dataset.observation_dim(), dataset.action_dim());
         let column = vec![0.0; size];
         Self {
             observation_dim,
             action_dim,
+            chunk,
             indices: vec![0; size],
             states: vec![0.0; 3 * size * observation_dim],
             actions: vec![0.0; size * action_dim],
+            next_actions: vec![0.0; size * action_dim],
+            chunks: vec![0.0; size * chunk * action_dim],
+            valids: vec![0.0; size * chunk],
             rewards: column.clone(),
             masks: column.clone(),
             returns_k: column.clone(),
@@ -258,6 +344,11 @@ impl Batch {
     /// Numbers in one action.
     pub fn action_dim(&self) -> usize {
         self.action_dim
+    }
+
+    /// Actions in one row of [`chunks`](Batch::chunks).
+    pub fn chunk(&self) -> usize {
+        self.chunk
     }
 
     /// The transitions of this batch.
@@ -294,6 +385,28 @@ impl Batch {
     /// The actions `a`.
     pub fn actions(&self) -> &[f32] {
         &self.actions
+    }
+
+    /// The recorded actions `a'` in the states `s'`.
+    ///
+    /// Nothing was done in the last state of an episode, and what stands there in a file
+    /// means nothing. There the action of the last transition is repeated; the original
+    /// code of ReBRAC takes the first action of the next episode.
+    pub fn next_actions(&self) -> &[f32] {
+        &self.next_actions
+    }
+
+    /// The actions from `a` on, [`chunk`](Batch::chunk) of them in a row, which is that many
+    /// times as wide as an action. After the end of an episode its last action is repeated.
+    pub fn chunks(&self) -> &[f32] {
+        &self.chunks
+    }
+
+    /// 1 for every action of [`chunks`](Batch::chunks) that was recorded, 0 for those that
+    /// are repeated after the end of the episode: [`chunk`](Batch::chunk) numbers in a row,
+    /// of which the first is 1.
+    pub fn valids(&self) -> &[f32] {
+        &self.valids
     }
 
     /// The rewards `r` of `s` and `a`.
@@ -354,7 +467,7 @@ mod tests {
 
     fn gather(tail: KStepTail, after_goal: AfterGoal) -> Batch {
         let dataset = dataset();
-        let segments = Segments::new(SegmentConfig { k: 2, gamma: 0.5, tail, after_goal }).unwrap();
+        let segments = Segments::new(SegmentConfig { k: 2, chunk: 1, gamma: 0.5, tail, after_goal }).unwrap();
         let mut batch = Batch::new(&dataset, 6);
         batch.indices_mut().copy_from_slice(&[0, 1, 2, 3, 4, 5]);
         segments.gather(&dataset, &mut batch);
@@ -396,7 +509,7 @@ mod tests {
     fn a_goal_completes_a_short_window_except_in_qc() {
         let dataset = dataset();
         let weight = |tail| {
-            let config = SegmentConfig { k: 3, gamma: 0.5, tail, after_goal: AfterGoal::Stop };
+            let config = SegmentConfig { k: 3, gamma: 0.5, tail, ..SegmentConfig::default() };
             let mut batch = Batch::new(&dataset, 1);
             batch.indices_mut()[0] = 2; // two steps left, solved at once
             Segments::new(config).unwrap().gather(&dataset, &mut batch);
@@ -417,6 +530,49 @@ mod tests {
     }
 
     #[test]
+    fn actions_are_repeated_after_the_end_of_an_episode() {
+        let dataset = dataset();
+        let config = SegmentConfig { chunk: 3, ..SegmentConfig::default() };
+        let segments = Segments::new(config).unwrap();
+        let mut batch = segments.batch(&dataset, 3);
+        batch.indices_mut().copy_from_slice(&[1, 3, 4]);
+        segments.gather(&dataset, &mut batch);
+        assert_eq!(batch.chunk(), 3);
+        assert_eq!(batch.chunks(), [0.1, 0.2, 0.3, 0.3, 0.3, 0.3, 0.5, 0.6, 0.6]);
+        assert_eq!(batch.valids(), [1., 1., 1., 1., 0., 0., 1., 1., 0.]);
+        // Not the 0 of the unused row, nor the 0.5 of the next episode.
+        assert_eq!(batch.next_actions(), [0.2, 0.3, 0.6]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the batch was made for other chunks")]
+    fn a_batch_for_other_chunks() {
+        let dataset = dataset();
+        let config = SegmentConfig { chunk: 3, ..SegmentConfig::default() };
+        Segments::new(config).unwrap().gather(&dataset, &mut Batch::new(&dataset, 1));
+    }
+
+    #[test]
+    fn some_episode_must_be_long_enough() {
+        let fits = |k, chunk, tail| {
+            let config = SegmentConfig { k, chunk, tail, ..SegmentConfig::default() };
+            Segments::new(config).unwrap().fits(&dataset())
+        };
+        assert_eq!(fits(9, 4, KStepTail::Truncate), Ok(()));
+        assert_eq!(fits(9, 5, KStepTail::Truncate), Err(SegmentError::Short { longest: 4, needed: 5 }));
+        for tail in [KStepTail::Drop, KStepTail::QcValid] {
+            assert_eq!(fits(4, 4, tail), Ok(()));
+            assert_eq!(fits(5, 1, tail), Err(SegmentError::Short { longest: 4, needed: 5 }));
+            assert_eq!(fits(1, 7, tail), Err(SegmentError::Short { longest: 4, needed: 7 }));
+        }
+        assert_eq!(
+            fits(10, 1, KStepTail::Drop).unwrap_err().to_string(),
+            "no episode is long enough: the longest has 4 steps, the window needs 10; shorten the window or use \
+             data with longer episodes"
+        );
+    }
+
+    #[test]
     fn impossible_options() {
         let message = |k, gamma| {
             Segments::new(SegmentConfig { k, gamma, ..SegmentConfig::default() }).unwrap_err().to_string()
@@ -424,5 +580,10 @@ mod tests {
         assert_eq!(message(0, 0.99), "k: found 0, expected 1 to 1000000 steps");
         assert_eq!(message(1, 1.5), "gamma: found 1.5, expected a discount above 0 and at most 1");
         assert!(message(1, f64::NAN).contains("found NaN"));
+        for chunk in [0, 1_000_001] {
+            let config = SegmentConfig { chunk, ..SegmentConfig::default() };
+            let expected = format!("chunk: found {chunk}, expected 1 to 1000000 actions");
+            assert_eq!(Segments::new(config).unwrap_err().to_string(), expected);
+        }
     }
 }

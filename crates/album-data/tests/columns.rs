@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use album_data::columns::{Import, Imported, import, verify};
 use album_data::ogbench::{TaskName, load_task};
-use album_data::{Array, Data, DataError, Dataset, NpzWriter};
+use album_data::{Array, Batch, Data, DataError, Dataset, NpzWriter, SegmentConfig, Segments};
 
 const SCENE: &str = "scene-play-singletask-task2-v0";
 
@@ -82,6 +82,15 @@ fn seen(data: &Dataset) -> Vec<Transition> {
     (0..data.len()).map(one).collect()
 }
 
+/// All windows of a dataset, with chunks that go beyond the ends of episodes.
+fn windows(data: &Dataset) -> Batch {
+    let segments = Segments::new(SegmentConfig { k: 4, chunk: 4, ..SegmentConfig::default() }).unwrap();
+    let mut batch = segments.batch(data, data.len());
+    batch.indices_mut().iter_mut().enumerate().for_each(|(i, index)| *index = i);
+    segments.gather(data, &mut batch);
+    batch
+}
+
 #[test]
 fn one_import_serves_every_task_and_has_the_hash_of_the_file() {
     let (_dir, file, folder) = example();
@@ -92,6 +101,7 @@ fn one_import_serves_every_task_and_has_the_hash_of_the_file() {
         assert_eq!((owned.len(), owned.episodes().len()), (2400, 400));
         assert_eq!(seen(&owned), seen(&mapped));
         assert_eq!(owned, mapped);
+        assert_eq!(windows(&owned), windows(&mapped));
         assert_eq!(owned.content_hash(), mapped.content_hash());
         assert_eq!(mapped.states(), owned.states());
         rewards.push((0..owned.len()).map(|t| owned.reward(t)).collect::<Vec<_>>());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use album_agents::{Agent, Metrics};
-use album_data::{Batch, Dataset, Sampler, Segments};
+use album_data::{Dataset, Sampler, Segments};
 
 use crate::error::TrainError;
 
@@ -20,7 +20,7 @@ pub fn critic_statistics(
     let size = agent.batch_size();
     let batches = SAMPLE.min(dataset.len()).div_ceil(size);
     let sampler = Sampler::new(0, dataset.len());
-    let mut batch = Batch::new(dataset, size);
+    let mut batch = segments.batch(dataset, size);
     let mut metrics = Metrics::new();
     let mut statistics: BTreeMap<String, f64> = BTreeMap::new();
     for number in 0..batches {

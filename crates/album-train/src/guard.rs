@@ -23,7 +23,8 @@ impl Bad {
 pub(crate) fn batch(batch: &Batch) -> Result<(), Bad> {
     let parts = [
         ("a state", batch.states()),
-        ("an action", batch.actions()),
+        ("an action", batch.chunks()), // the first of each row is its action
+        ("a next action", batch.next_actions()),
         ("a reward", batch.rewards()),
         ("a K-step return", batch.returns_k()),
     ];

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use album_agents::{Agent, AgentState, Metrics};
-use album_data::{Batch, Dataset, Sampler, Segments};
+use album_data::{Dataset, Sampler, Segments};
 use album_envs::Envs;
 
 use crate::checkpoint::{self, Progress};
@@ -122,14 +122,15 @@ impl Trainer<'_> {
     /// [`RunResult::finished`] tells the two apart. In both cases the state is saved.
     pub fn train(mut self) -> Result<RunResult, TrainError> {
         self.schedule.check()?;
+        let segments = Segments::new(self.agent.segments())?;
+        segments.fits(self.dataset)?;
         let (mut progress, mut saved) = self.restore()?;
         let mut warnings = Vec::new();
         let mut logs = Logs::open(self.run, &progress.logs, &mut warnings)?;
         warnings.into_iter().for_each(|warning| (self.observer)(&Event::Warning(warning)));
 
         let sampler = Sampler::new(self.identity.seed, self.dataset.len());
-        let segments = Segments::new(self.agent.segments())?;
-        let mut batch = Batch::new(self.dataset, self.agent.batch_size());
+        let mut batch = segments.batch(self.dataset, self.agent.batch_size());
         let mut metrics = Metrics::new();
         let total = self.schedule.steps;
         let (begin, wall_before) = (Instant::now(), progress.wall_seconds);

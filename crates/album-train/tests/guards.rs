@@ -14,6 +14,13 @@ struct Fragile {
     weight: f32,
     breaks_at: u64,
     part: Part,
+    segments: SegmentConfig,
+}
+
+impl Fragile {
+    fn new(breaks_at: u64, part: Part) -> Self {
+        Self { weight: 0.0, breaks_at, part, segments: SegmentConfig::default() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +33,7 @@ enum Part {
 
 impl Agent for Fragile {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig::default()
+        self.segments
     }
     fn batch_size(&self) -> usize {
         4
@@ -88,7 +95,7 @@ fn what_is_not_finite_stops_the_run_and_is_not_saved() {
                 save_every: 10,
                 ..Schedule::new(40)
             };
-            let mut agent = Fragile { weight: 0.0, breaks_at, part };
+            let mut agent = Fragile::new(breaks_at, part);
             let options = Options { schedule, ..plain() };
             let error = train(&data, &path, &mut agent, options).unwrap_err();
             assert!(error.is_numerical(), "{error}");
@@ -119,12 +126,31 @@ fn what_is_not_finite_stops_the_run_and_is_not_saved() {
 }
 
 #[test]
+fn data_with_too_short_episodes_is_refused_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let path = dir.path().join("run");
+    let options = || Options { schedule: Schedule { save_every: 10, ..Schedule::new(10) }, ..plain() };
+    let mut agent = Fragile::new(100, Part::Loss);
+    agent.segments.chunk = 101;
+    let error = train(&data, &path, &mut agent, options()).unwrap_err();
+    assert!(error.to_string().contains("the longest has 100 steps, the window needs 101"), "{error}");
+    assert!(!error.is_numerical() && !error.is_io());
+    // Nothing but what the directory was created with.
+    let mut created: Vec<_> = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
+    created.sort();
+    assert_eq!(created, ["config.toml"]);
+    agent.segments.chunk = 100;
+    train(&data, &path, &mut agent, options()).unwrap();
+}
+
+#[test]
 fn a_state_that_does_not_fit_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let data = dataset(dir.path());
     let path = dir.path().join("run");
     let schedule = Schedule { save_every: 10, ..Schedule::new(10) };
-    let mut agent = Fragile { weight: 0.0, breaks_at: 100, part: Part::Loss };
+    let mut agent = Fragile::new(100, Part::Loss);
     train(&data, &path, &mut agent, Options { schedule, ..plain() }).unwrap();
     let error = common::run_with(&data, &path, plain()).unwrap_err();
     assert!(error.to_string().contains("the checkpoint holds 1 networks; expected 3"), "{error}");

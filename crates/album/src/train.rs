@@ -4,13 +4,15 @@ use crate::config::{self, Overrides, Preset, RunConfig};
 use crate::failure::Failure;
 use crate::run::{Resources, agent, evaluator, identity, read_config, task};
 use crate::{output, task_data};
-use album_agents::Learner;
-use album_data::Dataset;
+use album_agents::{Agent, Learner};
 use album_data::ogbench::TaskName;
+use album_data::{Dataset, Segments};
 use album_envs::PointMaze;
 use album_nn::Pool;
 use album_report::number::seconds;
-use album_train::{Evaluator, Event, RunDir, RunResult, Schedule, StopFlag, Trainer, ValuePoints, report};
+use album_train::{
+    Evaluator, Event, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer, ValuePoints, report,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 
@@ -100,6 +102,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     let data = task_data::load(&task, config.data.as_deref())?;
     let pool = Pool::new(args.resources.threads);
     let agent = agent(&config, &data, &pool)?;
+    Segments::new(agent.segments()).and_then(|segments| segments.fits(&data)).map_err(TrainError::from)?;
     let evaluator = evaluator(&config, &task, &args.resources)?;
     let path = args.out.clone().unwrap_or_else(|| default_run(&config));
     let run = RunDir::create(&path, &config.to_toml()?)?;

@@ -115,6 +115,8 @@ fn refusals_leave_nothing_behind() {
     refused(&["--set", "gama=0.9"], 3, &["unknown key `gama`", "did you mean `gamma`"]);
     refused(&["--set", "gamma=2"], 3, &["gamma = 2", "between 0 and 1"]);
     refused(&["--set", "lambda_b=-1"], 3, &["lambda_b = -1", "nonnegative"]);
+    let short = ["no episode is long enough", "the longest has 199 steps", "needs 200"];
+    refused(&["--set", "k=200", "--set", "kstep_tail=drop"], 3, &short);
     refused(&["--config", "missing.toml"], 5, &["missing.toml"]);
     let task = ["train", "pointmaze-medum-navigate-singletask-task1-v0"];
     fails(folder.path(), &task, 3, &["did you mean", "pointmaze-medium-navigate-singletask-task1-v0"]);

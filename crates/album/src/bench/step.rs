@@ -3,9 +3,15 @@
 use super::{median, peak_mib};
 use crate::failure::Failure;
 use crate::output;
+<<<<<<< HEAD
 use album_agents::album::Config;
 use album_agents::{Agent, Common, Learner};
 use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
+=======
+use album_agents::Agent;
+use album_agents::album::{Album, Config};
+use album_data::{Dataset, Rows, Sampler, Segments, rng};
+>>>>>>> work-data
 use album_nn::{Pool, product_rate};
 use album_report::number::compact;
 use album_report::table::Table;
@@ -123,7 +129,7 @@ fn time(
     let mut agent = Learner::new(&Config { common, ..paper }, data, 1_000_000, 0, &pool)?;
     let segments = Segments::new(agent.segments()).map_err(|e| Failure::Config(e.to_string()))?;
     let sampler = Sampler::new(0, data.len());
-    let mut rows = Batch::new(data, batch);
+    let mut rows = segments.batch(data, batch);
     let mut times = Vec::with_capacity(rounds);
     let warm_up = 5;
     for step in 0..(warm_up + rounds) as u64 {
