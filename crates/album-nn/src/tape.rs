@@ -107,6 +107,19 @@ impl Tape {
         self.leaf(rows, cols, data, false)
     }
 
+    /// A constant matrix of zeros.
+    pub fn zeros(&self, rows: usize, cols: usize) -> Var<'_> {
+        self.filled(rows, cols, 0.0)
+    }
+
+    /// A constant matrix whose entries are all `x`.
+    pub fn filled(&self, rows: usize, cols: usize, x: f32) -> Var<'_> {
+        let mut inner = self.inner.borrow_mut();
+        let (_, node) = inner.push(rows, cols, Op::Leaf, false);
+        node.value.fill(x);
+        Var::new(self, inner.live - 1)
+    }
+
     /// A matrix whose gradient [`Gradients::wrt`] reports.
     pub fn variable(&self, matrix: &Matrix) -> Var<'_> {
         self.leaf(matrix.rows(), matrix.cols(), matrix.data(), true)
