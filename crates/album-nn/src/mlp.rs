@@ -204,6 +204,12 @@ impl Mlp {
         self.layout.places.iter().map(|place| place.shape.iter().product::<usize>()).sum()
     }
 
+    /// Multiply-adds in the products of one row, all members: twice that many floating-point operations
+    /// forward. Biases, activations and LayerNorm are not counted.
+    pub fn macs(&self) -> usize {
+        self.layout.members * self.layout.layers.iter().map(|l| l.inputs * l.outputs).sum::<usize>()
+    }
+
     /// Copies of all parameters in a fixed order.
     pub fn tensors(&self) -> Vec<Tensor> {
         tensors(&self.layout, &self.weights.params)

@@ -351,6 +351,54 @@ fn tracking_mixes_weights() {
 }
 
 #[test]
+fn a_target_does_not_disturb_the_gradients_of_its_online_network() {
+    let spec = MlpSpec::new(5, &[40], 1).layer_norm(true).members(2);
+    let x = random(&mut rng(2), 30, 5, 1.0);
+    let run = |with_target: bool| {
+        let mut net = Mlp::new(spec.clone(), &mut rng(1));
+        let mut target = net.clone();
+        let mut adam = Adam::new(&net, 1e-2);
+        let pool = Pool::new(2);
+        let mut tape = Tape::new(&pool);
+        let mut record = Vec::new();
+        for step in 0..3 {
+            let tape = tape.begin();
+            let x = tape.constant(&x);
+            if with_target {
+                // Before, between and after: what the target computes, and its weights, on the move.
+                let _ = tape.apply_frozen(&target, x);
+                target.track(&net, 0.1, &pool);
+            }
+            let q = tape.apply(&net, x);
+            if with_target {
+                let _ = tape.apply(&target, x);
+                target.track(&net, 0.1, &pool);
+            }
+            let gradients = (q - step as f32).square().mean().backward();
+            if with_target {
+                target.track(&net, 0.1, &pool);
+                assert_eq!(gradients.norm(&target), 0.0);
+            }
+            record.extend(gradients.of(&net));
+            adam.step(&mut net, &gradients);
+            record.extend(net.tensors());
+        }
+        // It lags behind.
+        assert_ne!(target.tensors(), net.tensors());
+        record
+    };
+    assert_eq!(run(true), run(false));
+}
+
+#[test]
+fn multiply_adds_are_the_entries_of_kernels() {
+    let net = Mlp::new(MlpSpec::new(37, &[512, 40], 3).layer_norm(true).members(2), &mut rng(1));
+    assert_eq!(net.macs(), 2 * (37 * 512 + 512 * 40 + 40 * 3));
+    let kernels = net.tensors().iter().filter(|t| t.shape.len() == 2).map(|t| t.data.len()).sum::<usize>();
+    assert_eq!(net.macs(), kernels);
+}
+
+#[test]
 fn a_clone_is_a_network_of_its_own() {
     let mut net = Mlp::new(MlpSpec::new(2, &[8], 1), &mut rng(1));
     let copy = net.clone();
