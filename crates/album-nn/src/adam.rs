@@ -52,17 +52,36 @@ impl Adam {
     }
 
     /// Updates `net` by its gradient. A network the loss does not depend on has gradient zero: its moments
-    /// decay and it moves on by what is left of them.
+    /// decay, it moves on by what is left of them, and the step counts.
     ///
     /// # Panics
     /// If the moments belong to a network of another shape.
+    #[track_caller]
     pub fn step(&mut self, net: &mut Mlp, gradients: &Gradients<'_>) {
+        self.step_scaled(net, gradients, 1.0);
+    }
+
+    /// As [`Adam::step`] with the gradient times `scale`, as clipping by the norm needs it:
+    ///
+    /// ```
+    /// # use album_nn::{Adam, Gradients, Mlp};
+    /// fn clipped_step(adam: &mut Adam, net: &mut Mlp, gradients: &Gradients<'_>, most: f64) {
+    ///     let scale = (most / gradients.norm(net)).min(1.0);
+    ///     adam.step_scaled(net, gradients, scale as f32);
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    /// As [`Adam::step`].
+    #[track_caller]
+    pub fn step_scaled(&mut self, net: &mut Mlp, gradients: &Gradients<'_>, scale: f32) {
         assert_eq!(*net.layout(), self.layout, "these moments belong to a network of another shape");
         self.step += 1;
         let step = self.step.min(i32::MAX as u64) as i32;
         let correction1 = 1.0 - self.beta1.powi(step);
         let correction2 = 1.0 - self.beta2.powi(step);
         let rates = Rates {
+            scale,
             beta1: self.beta1 as f32,
             rest1: (1.0 - self.beta1) as f32,
             beta2: self.beta2 as f32,
@@ -116,6 +135,8 @@ impl Adam {
 /// The numbers of one step.
 #[derive(Clone, Copy)]
 pub(crate) struct Rates {
+    /// Of the gradient.
+    scale: f32,
     beta1: f32,
     /// `1 - beta1`, not rounded before the subtraction.
     rest1: f32,
@@ -148,7 +169,7 @@ per_isa! {
 
 #[inline(always)]
 unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize) {
-    let Rates { beta1, rest1, beta2, rest2, epsilon, rate, root } = job.rates;
+    let Rates { scale, beta1, rest1, beta2, rest2, epsilon, rate, root } = job.rates;
     debug_assert!(count.is_multiple_of(PANEL), "strips consist of whole panel rows");
     // One panel row at a time, by value: loops over arrays of fixed size become vector code.
     for at in (from..from + count).step_by(PANEL) {
@@ -163,8 +184,9 @@ unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize
             let mut v = job.second.add(at).cast::<Lanes>().read();
             let mut p = job.params.add(at).cast::<Lanes>().read();
             for i in 0..PANEL {
-                m[i] = fma::<FUSED>(beta1, m[i], rest1 * g[i]);
-                v[i] = fma::<FUSED>(beta2, v[i], rest2 * (g[i] * g[i]));
+                let g = scale * g[i];
+                m[i] = fma::<FUSED>(beta1, m[i], rest1 * g);
+                v[i] = fma::<FUSED>(beta2, v[i], rest2 * (g * g));
                 p[i] -= rate * m[i] * reciprocal::<FUSED>(fma::<FUSED>(v[i].sqrt(), root, epsilon));
             }
             job.first.add(at).cast::<Lanes>().write(m);

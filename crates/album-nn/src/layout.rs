@@ -17,7 +17,7 @@ pub(crate) struct Layer {
     pub(crate) outputs: usize,
     /// `inputs x outputs`, in panels of `inputs` rows.
     pub(crate) kernel: usize,
-    pub(crate) bias: usize,
+    pub(crate) bias: Option<usize>,
     /// LayerNorm's scale; its shift follows at `scale + padded(outputs)`.
     pub(crate) scale: Option<usize>,
     /// Offset of the transposed kernel (`outputs x inputs`) in the buffer of transposed kernels.
@@ -37,10 +37,15 @@ impl Layer {
         self.scale.map(|scale| scale + self.padded())
     }
 
-    /// Floats from the kernel's start to the layer's end.
-    fn len(&self) -> usize {
-        let vectors = if self.scale.is_some() { 3 } else { 1 };
-        self.panels() * self.inputs * PANEL + vectors * self.padded()
+    /// Offset of the vectors, which follow the kernel: bias, scale, shift.
+    fn vectors(&self) -> usize {
+        self.kernel + self.panels() * self.inputs * PANEL
+    }
+
+    /// Offset of what follows the layer.
+    fn end(&self) -> usize {
+        let vectors = usize::from(self.bias.is_some()) + 2 * usize::from(self.scale.is_some());
+        self.vectors() + vectors * self.padded()
     }
 }
 
@@ -84,16 +89,16 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn new(widths: &[usize], layer_norm: bool, members: usize) -> Self {
+    pub(crate) fn new(widths: &[usize], bias: bool, layer_norm: bool, members: usize) -> Self {
         let mut layers = Vec::new();
         let (mut at, mut transposed) = (0, 0);
         for (l, pair) in widths.windows(2).enumerate() {
             let hidden = l + 2 < widths.len();
             let mut layer =
-                Layer { inputs: pair[0], outputs: pair[1], kernel: at, bias: 0, scale: None, transposed };
-            layer.bias = at + layer.panels() * layer.inputs * PANEL;
-            layer.scale = (hidden && layer_norm).then(|| layer.bias + layer.padded());
-            at += layer.len();
+                Layer { inputs: pair[0], outputs: pair[1], kernel: at, bias: None, scale: None, transposed };
+            layer.bias = bias.then(|| layer.vectors());
+            layer.scale = (hidden && layer_norm).then(|| layer.end());
+            at = layer.end();
             transposed += padded(layer.inputs) * layer.outputs;
             layers.push(layer);
         }
@@ -102,7 +107,9 @@ impl Layout {
         for member in 0..members {
             for (l, layer) in layers.iter().enumerate() {
                 strips.extend((0..layer.panels()).map(|panel| Strip::Kernel { member, layer: l, panel }));
-                strips.push(Strip::Vectors { member, layer: l });
+                if layer.end() > layer.vectors() {
+                    strips.push(Strip::Vectors { member, layer: l });
+                }
                 let prefix =
                     if members == 1 { format!("layer{l}") } else { format!("member{member}/layer{l}") };
                 let mut place = |name: &str, shape: Vec<usize>, kind, offset| {
@@ -110,7 +117,9 @@ impl Layout {
                     places.push(Place { name: format!("{prefix}/{name}"), shape, kind, offset });
                 };
                 place("kernel", vec![layer.inputs, layer.outputs], Kind::Kernel, layer.kernel);
-                place("bias", vec![layer.outputs], Kind::Vector, layer.bias);
+                if let Some(bias) = layer.bias {
+                    place("bias", vec![layer.outputs], Kind::Vector, bias);
+                }
                 if let (Some(scale), Some(shift)) = (layer.scale, layer.shift()) {
                     place("norm_scale", vec![layer.outputs], Kind::Vector, scale);
                     place("norm_bias", vec![layer.outputs], Kind::Vector, shift);
@@ -141,7 +150,7 @@ impl Layout {
             Strip::Vectors { member, layer } => {
                 let layer = &self.layers[layer];
                 let base = member * self.member_len;
-                base + layer.bias..base + layer.kernel + layer.len()
+                base + layer.vectors()..base + layer.end()
             }
         }
     }

@@ -39,6 +39,7 @@
 //! * Rows whose gradient is exactly zero, which hinge losses make common, cost nothing on the way back.
 //! * After the first steps a training step allocates no memory.
 
+mod activation;
 mod adam;
 mod application;
 mod bench;
@@ -58,6 +59,7 @@ mod tape;
 mod transpose;
 mod var;
 
+pub use activation::Activation;
 pub use adam::Adam;
 pub use bench::product_rate;
 pub use error::TensorError;

@@ -73,6 +73,47 @@ pub(crate) fn gelu_with_slope<const FUSED: bool>(z: f32) -> (f32, f32) {
     (z * s, fma::<FUSED>(z * du, s * (e * s), s))
 }
 
+/// `max(z, 0)`, which lets NaN through. No arithmetic, so no difference whether `FUSED`.
+#[inline(always)]
+pub(crate) fn relu<const FUSED: bool>(z: f32) -> f32 {
+    if z < 0.0 { 0.0 } else { z }
+}
+
+/// `max(z, 0)` and its derivative.
+#[inline(always)]
+pub(crate) fn relu_with_slope<const FUSED: bool>(z: f32) -> (f32, f32) {
+    let slope = if z > 0.0 { 1.0 } else { 0.0 };
+    (relu::<FUSED>(z), if z.is_nan() { z } else { slope })
+}
+
+/// `e = e^-|z|` and, for `t = tanh(ln(1 + e^z))`, the numerators of `t` and of `1 - t` over their sum.
+#[inline(always)]
+fn mish_parts<const FUSED: bool>(z: f32) -> (f32, f32, f32) {
+    let e = exp2::<FUSED>(-std::f32::consts::LOG2_E * z.abs());
+    // With u = e^z, t = (u^2 + 2u) / (u^2 + 2u + 2); for positive z both sides are divided by u^2.
+    let positive = z > 0.0;
+    let above = if positive { fma::<FUSED>(2.0, e, 1.0) } else { e * (e + 2.0) };
+    let rest = if positive { 2.0 * e * e } else { 2.0 };
+    (e, above, rest)
+}
+
+/// Mish, `z * tanh(ln(1 + e^z))`.
+#[inline(always)]
+pub(crate) fn mish<const FUSED: bool>(z: f32) -> f32 {
+    let (_, above, rest) = mish_parts::<FUSED>(z);
+    z * (above * reciprocal::<FUSED>(above + rest))
+}
+
+/// Mish and its derivative, `t + z * (1 - t) * (1 + t) * sigmoid(z)`.
+#[inline(always)]
+pub(crate) fn mish_with_slope<const FUSED: bool>(z: f32) -> (f32, f32) {
+    let (e, above, rest) = mish_parts::<FUSED>(z);
+    let inverse = reciprocal::<FUSED>(above + rest);
+    let t = above * inverse;
+    let sigmoid = (if z > 0.0 { 1.0 } else { e }) * reciprocal::<FUSED>(1.0 + e);
+    (z * t, fma::<FUSED>(z * (rest * inverse), (1.0 + t) * sigmoid, t))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +165,34 @@ mod tests {
     }
 
     #[test]
+    fn mish_and_slope_match_f64() {
+        for i in -600_000..=600_000 {
+            let z = i as f32 * 1e-4;
+            let x = f64::from(z);
+            let (t, s) = (x.exp().ln_1p().tanh(), 1.0 / (1.0 + (-x).exp()));
+            let (exact, slope) = (x * t, t + x * (1.0 - t * t) * s);
+            for (m, d) in [mish_with_slope::<true>(z), mish_with_slope::<false>(z)] {
+                let error = (f64::from(m) - exact).abs();
+                // The exponent's rounding grows with |z|.
+                assert!(error <= (6e-7 + 1e-7 * x.abs()) * exact.abs(), "mish({z}) = {m}, not {exact}");
+                assert!((f64::from(d) - slope).abs() <= 1e-6, "mish'({z}) = {d}, not {slope}");
+            }
+            assert_eq!(mish::<true>(z), mish_with_slope::<true>(z).0);
+        }
+        assert_eq!(mish_with_slope::<true>(1e30), (1e30, 1.0));
+    }
+
+    #[test]
+    fn activations_are_zero_at_zero() {
+        assert_eq!([gelu::<true>(0.0), relu::<true>(0.0), mish::<true>(0.0)], [0.0; 3]);
+        assert_eq!(relu_with_slope::<true>(0.0).1, 0.0);
+    }
+
+    #[test]
     fn not_a_number_stays_so() {
+        for (y, d) in [relu_with_slope::<true>(f32::NAN), mish_with_slope::<true>(f32::NAN)] {
+            assert!(y.is_nan() && d.is_nan());
+        }
         assert!(gelu::<true>(f32::NAN).is_nan());
         assert!(gelu_with_slope::<false>(f32::NAN).1.is_nan());
         assert_eq!(gelu::<true>(f32::INFINITY), f32::INFINITY);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
 
+use crate::activation::Activation;
 use crate::buffer::{Buffer, SharedMut};
 use crate::error::TensorError;
 use crate::gemm::PANEL;
@@ -12,7 +13,7 @@ use crate::init::{glorot_limit, uniform};
 use crate::layout::{Kind, Layout, Strip, read_tensor, write_tensor};
 use crate::pool::Pool;
 
-/// The shape of an MLP: Dense -> GELU (tanh form) -> LayerNorm (optional), repeated, then Dense.
+/// The shape of an MLP: Dense -> activation -> LayerNorm (optional), repeated, then Dense.
 ///
 /// ```
 /// use album_nn::MlpSpec;
@@ -28,8 +29,12 @@ pub struct MlpSpec {
     pub hidden: Vec<usize>,
     /// Columns of the output of one member.
     pub outputs: usize,
+    /// What hidden layers do to each entry.
+    pub activation: Activation,
     /// LayerNorm after the activation of every hidden layer.
     pub layer_norm: bool,
+    /// Whether dense layers add a vector to their product. LayerNorm's own shift stays in any case.
+    pub bias: bool,
     /// Networks of this shape, independently initialised, applied side by side to the same input.
     pub members: usize,
     /// Scale of the last layer's initial kernel in [`glorot_limit`].
@@ -37,9 +42,30 @@ pub struct MlpSpec {
 }
 
 impl MlpSpec {
-    /// One member, no LayerNorm, output scale 1.
+    /// One member, GELU, no LayerNorm, biases, output scale 1.
     pub fn new(inputs: usize, hidden: &[usize], outputs: usize) -> Self {
-        Self { inputs, hidden: hidden.to_vec(), outputs, layer_norm: false, members: 1, output_scale: 1.0 }
+        Self {
+            inputs,
+            hidden: hidden.to_vec(),
+            outputs,
+            activation: Activation::Gelu,
+            layer_norm: false,
+            bias: true,
+            members: 1,
+            output_scale: 1.0,
+        }
+    }
+
+    /// With this function on the hidden layers.
+    #[must_use]
+    pub fn activation(self, activation: Activation) -> Self {
+        Self { activation, ..self }
+    }
+
+    /// With or without biases in the dense layers.
+    #[must_use]
+    pub fn bias(self, bias: bool) -> Self {
+        Self { bias, ..self }
     }
 
     /// With or without LayerNorm on the hidden layers.
@@ -65,7 +91,7 @@ impl MlpSpec {
             std::iter::once(self.inputs).chain(self.hidden.iter().copied()).chain([self.outputs]).collect();
         assert!(widths.iter().all(|&w| w > 0), "an MLP needs widths of at least 1, not {widths:?}");
         assert!(self.members > 0, "an MLP needs at least one member");
-        Layout::new(&widths, self.layer_norm, self.members)
+        Layout::new(&widths, self.bias, self.layer_norm, self.members)
     }
 }
 
@@ -176,6 +202,12 @@ impl Mlp {
     /// Trainable numbers, without the padding of their storage.
     pub fn parameter_count(&self) -> usize {
         self.layout.places.iter().map(|place| place.shape.iter().product::<usize>()).sum()
+    }
+
+    /// Multiply-adds in the products of one row, all members: twice that many floating-point operations
+    /// forward. Biases, activations and LayerNorm are not counted.
+    pub fn macs(&self) -> usize {
+        self.layout.members * self.layout.layers.iter().map(|l| l.inputs * l.outputs).sum::<usize>()
     }
 
     /// Copies of all parameters in a fixed order.

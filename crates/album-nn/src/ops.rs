@@ -25,6 +25,19 @@ pub(crate) enum Op {
         row: usize,
         col: usize,
     },
+    /// Each row of the operand to mean 0 and variance 1.
+    NormalizeRows {
+        x: usize,
+        epsilon: f32,
+    },
+    LogSoftmaxCols(usize),
+    /// Each row of the operand this many times.
+    RepeatRows {
+        x: usize,
+        times: usize,
+    },
+    /// The same entries in another shape.
+    Reshape(usize),
     /// A network; the tape handles it.
     Apply {
         x: usize,
@@ -48,6 +61,10 @@ pub(crate) enum Unary {
     Ln,
     Tanh,
     Sigmoid,
+    Softplus,
+    Mish,
+    Sin,
+    Cos,
     Clip(f32, f32),
 }
 
@@ -71,7 +88,12 @@ impl Unary {
             Unary::Exp => x.exp(),
             Unary::Ln => x.ln(),
             Unary::Tanh => x.tanh(),
-            Unary::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Unary::Sigmoid => sigmoid(x),
+            // NaN, which `max` would hide, comes back with the second term.
+            Unary::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
+            Unary::Mish => x * tanh_softplus(x).0,
+            Unary::Sin => x.sin(),
+            Unary::Cos => x.cos(),
             Unary::Clip(low, high) => x.clamp(low, high),
         }
     }
@@ -100,9 +122,28 @@ impl Unary {
             Unary::Ln => 1.0 / x,
             Unary::Tanh => 1.0 - y * y,
             Unary::Sigmoid => y * (1.0 - y),
+            Unary::Softplus => sigmoid(x),
+            Unary::Mish => {
+                let (t, rest) = tanh_softplus(x);
+                t + x * rest * (1.0 + t) * sigmoid(x)
+            }
+            Unary::Sin => x.cos(),
+            Unary::Cos => -x.sin(),
             Unary::Clip(low, high) => f32::from(low <= x && x <= high),
         }
     }
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// `t = tanh(ln(1 + e^x))` and `1 - t`, neither by a difference of near numbers nor through an overflow.
+fn tanh_softplus(x: f32) -> (f32, f32) {
+    // With u = e^x, t = (u^2 + 2u) / (u^2 + 2u + 2); for positive x both sides are divided by u^2.
+    let e = (-x.abs()).exp();
+    let (above, rest) = if x > 0.0 { (1.0 + 2.0 * e, 2.0 * e * e) } else { (e * (e + 2.0), 2.0) };
+    (above / (above + rest), rest / (above + rest))
 }
 
 /// A function of two entries.
@@ -267,6 +308,42 @@ impl Inner {
         }
     }
 
+    pub(crate) fn normalize_rows(&mut self, x: usize, epsilon: f32) {
+        let Node { rows, cols, needs_grad, .. } = self.nodes[x];
+        let (nodes, node) = self.push(rows, cols, Op::NormalizeRows { x, epsilon }, needs_grad);
+        for (y, x) in rows_of_mut(&mut node.value, cols).zip(rows_of(&nodes[x].value, cols)) {
+            let (mean, inverse) = mean_and_inverse_deviation(x, epsilon);
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((f64::from(x) - mean) * inverse) as f32);
+        }
+    }
+
+    pub(crate) fn log_softmax_cols(&mut self, x: usize) {
+        let Node { rows, cols, needs_grad, .. } = self.nodes[x];
+        let (nodes, node) = self.push(rows, cols, Op::LogSoftmaxCols(x), needs_grad);
+        for (y, x) in rows_of_mut(&mut node.value, cols).zip(rows_of(&nodes[x].value, cols)) {
+            // Measured from the largest, so that no power overflows and one of them is 1.
+            let largest = f64::from(fold(x, Binary::Max));
+            let log_sum = x.iter().map(|&x| (f64::from(x) - largest).exp()).sum::<f64>().ln();
+            y.iter_mut().zip(x).for_each(|(y, &x)| *y = (f64::from(x) - largest - log_sum) as f32);
+        }
+    }
+
+    pub(crate) fn repeat_rows(&mut self, x: usize, times: usize) {
+        let Node { rows, cols, needs_grad, .. } = self.nodes[x];
+        let (nodes, node) = self.push(rows * times, cols, Op::RepeatRows { x, times }, needs_grad);
+        for (row, copy) in rows_of_mut(&mut node.value, cols).enumerate() {
+            copy.copy_from_slice(&nodes[x].value[row / times * cols..][..cols]);
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn reshape(&mut self, x: usize, rows: usize, cols: usize) {
+        let Node { rows: height, cols: width, needs_grad, .. } = self.nodes[x];
+        assert_eq!(rows * cols, height * width, "{height} x {width} entries cannot fill {rows} x {cols}");
+        let (nodes, node) = self.push(rows, cols, Op::Reshape(x), needs_grad);
+        node.value.copy_from_slice(&nodes[x].value);
+    }
+
     /// Joins the nodes in `parts[first..]`.
     #[track_caller]
     pub(crate) fn concat(&mut self, first: usize, by_cols: bool) {
@@ -379,6 +456,43 @@ impl Inner {
                     }
                 }
             }
+            Op::NormalizeRows { x, epsilon } => {
+                let cols = node.cols;
+                let (x, grad) = accumulator(&mut nodes[x]);
+                let normals = rows_of(&node.value, cols).zip(rows_of(upstream, cols));
+                let operands = rows_of(x, cols).zip(rows_of_mut(grad, cols));
+                for ((y, up), (x, grad)) in normals.zip(operands) {
+                    let (_, inverse) = mean_and_inverse_deviation(x, epsilon);
+                    let mean = mean_of(up.iter().map(|&up| f64::from(up)));
+                    let along = mean_of(up.iter().zip(y).map(|(&up, &y)| f64::from(up) * f64::from(y)));
+                    for (g, (&up, &y)) in grad.iter_mut().zip(up.iter().zip(y)) {
+                        *g += (inverse * (f64::from(up) - mean - f64::from(y) * along)) as f32;
+                    }
+                }
+            }
+            Op::LogSoftmaxCols(x) => {
+                let cols = node.cols;
+                let (_, grad) = accumulator(&mut nodes[x]);
+                let rows = rows_of(&node.value, cols).zip(rows_of(upstream, cols));
+                for ((y, up), grad) in rows.zip(rows_of_mut(grad, cols)) {
+                    let total = up.iter().map(|&up| f64::from(up)).sum::<f64>() as f32;
+                    for (g, (&up, &y)) in grad.iter_mut().zip(up.iter().zip(y)) {
+                        *g += up - y.exp() * total;
+                    }
+                }
+            }
+            Op::RepeatRows { x, times } => {
+                let cols = node.cols;
+                let (_, grad) = accumulator(&mut nodes[x]);
+                for (row, up) in rows_of(upstream, cols).enumerate() {
+                    let grad = &mut grad[row / times * cols..][..cols];
+                    grad.iter_mut().zip(up).for_each(|(g, up)| *g += up);
+                }
+            }
+            Op::Reshape(x) => {
+                let (_, grad) = accumulator(&mut nodes[x]);
+                grad.iter_mut().zip(upstream).for_each(|(g, up)| *g += up);
+            }
             Op::Concat { first, count, by_cols } => {
                 let mut at = 0;
                 for &part in &self.parts[first..first + count] {
@@ -420,4 +534,26 @@ fn each_row(x: &[f32], cols: usize, out: &mut [f32], f: impl Fn(&[f32]) -> f32) 
 
 fn fold(row: &[f32], op: Binary) -> f32 {
     row[1..].iter().fold(row[0], |best, &x| op.value(best, x))
+}
+
+/// The rows of a matrix; without columns there is nothing to see of them.
+fn rows_of(x: &[f32], cols: usize) -> impl Iterator<Item = &[f32]> {
+    x.chunks_exact(cols.max(1))
+}
+
+fn rows_of_mut(x: &mut [f32], cols: usize) -> impl Iterator<Item = &mut [f32]> {
+    x.chunks_exact_mut(cols.max(1))
+}
+
+fn mean_of(x: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = x.len() as f64;
+    x.sum::<f64>() / count
+}
+
+/// The mean of a row and `1 / sqrt(variance + epsilon)`, the variance that of the row itself (divided by
+/// its length).
+fn mean_and_inverse_deviation(row: &[f32], epsilon: f32) -> (f64, f64) {
+    let mean = mean_of(row.iter().map(|&x| f64::from(x)));
+    let variance = mean_of(row.iter().map(|&x| (f64::from(x) - mean).powi(2)));
+    (mean, 1.0 / (variance + f64::from(epsilon)).sqrt())
 }

@@ -1,11 +1,12 @@
-//! What happens to rows between two products: GELU and LayerNorm, forward and backward.
+//! What happens to rows between two products: activation and LayerNorm, forward and backward.
 //!
 //! Each function is one plain loop body, compiled once per instruction set. Sums over a row keep one
 //! partial sum per column of a panel and add those up in a fixed tree, so every set gives the same bits.
 #![allow(unsafe_code)]
 
+use crate::activation::{Activation, Curve, with_curve};
 use crate::gemm::{PANEL, Panels};
-use crate::math::{fma, gelu, gelu_with_slope};
+use crate::math::fma;
 use crate::simd::Isa;
 
 /// Added to the variance by LayerNorm.
@@ -48,13 +49,14 @@ macro_rules! per_isa {
 }
 pub(crate) use per_isa;
 
-/// A hidden layer after its product: `y = norm(gelu(z))`.
+/// A hidden layer after its product: `y = norm(activation(z))`.
 pub(crate) struct Activate {
     /// Pre-activations with the bias added. May be the same memory as `y`.
     pub(crate) z: Panels,
     pub(crate) y: Panels,
     /// Width of the layer, without padding.
     pub(crate) width: usize,
+    pub(crate) activation: Activation,
     pub(crate) norm: Option<Norm>,
 }
 
@@ -80,6 +82,12 @@ const GROUP: usize = 4;
 
 #[inline(always)]
 unsafe fn activate_body<const FUSED: bool>(job: &Activate, from: usize, count: usize) {
+    // SAFETY: promised by the caller.
+    unsafe { with_curve!(job.activation, FUSED, activate_by(job, from, count)) }
+}
+
+#[inline(always)]
+unsafe fn activate_by<const FUSED: bool, C: Curve>(job: &Activate, from: usize, count: usize) {
     let panels = job.width.div_ceil(PANEL);
     let width = job.width as f32;
     let mut first = from;
@@ -93,7 +101,7 @@ unsafe fn activate_body<const FUSED: bool>(job: &Activate, from: usize, count: u
                 unsafe {
                     let mut x = read(job.z, p, first + r);
                     for i in 0..PANEL {
-                        x[i] = gelu::<FUSED>(x[i]);
+                        x[i] = C::value::<FUSED>(x[i]);
                         sum[i] += x[i];
                     }
                     write(job.y, p, first + r, x);
@@ -150,6 +158,7 @@ pub(crate) struct Deactivate<'a> {
     pub(crate) rows: &'a [u32],
     pub(crate) z: Panels,
     pub(crate) width: usize,
+    pub(crate) activation: Activation,
     pub(crate) norm: Option<Norm>,
     /// [`SCRATCH`] padded widths of floats that belong to this thread.
     pub(crate) scratch: *mut f32,
@@ -175,6 +184,12 @@ per_isa! {
 
 #[inline(always)]
 unsafe fn deactivate_body<const FUSED: bool>(job: &Deactivate<'_>, from: usize, count: usize) {
+    // SAFETY: promised by the caller.
+    unsafe { with_curve!(job.activation, FUSED, deactivate_by(job, from, count)) }
+}
+
+#[inline(always)]
+unsafe fn deactivate_by<const FUSED: bool, C: Curve>(job: &Deactivate<'_>, from: usize, count: usize) {
     let panels = job.width.div_ceil(PANEL);
     let padded = panels * PANEL;
     let width = job.width as f32;
@@ -186,7 +201,7 @@ unsafe fn deactivate_body<const FUSED: bool>(job: &Deactivate<'_>, from: usize, 
                     let z = read(job.z, p, job.rows[row] as usize);
                     let mut g = read(job.gradient, p, row);
                     for i in 0..PANEL {
-                        g[i] *= gelu_with_slope::<FUSED>(z[i]).1;
+                        g[i] *= C::with_slope::<FUSED>(z[i]).1;
                     }
                     write(job.gradient, p, row, g);
                 }
@@ -214,7 +229,7 @@ unsafe fn deactivate_body<const FUSED: bool>(job: &Deactivate<'_>, from: usize, 
                     let g = read(job.gradient, p, first + r);
                     let (mut slope, mut normal) = ([0.0; PANEL], [0.0; PANEL]);
                     for i in 0..PANEL {
-                        let (y, d) = gelu_with_slope::<FUSED>(z[i]);
+                        let (y, d) = C::with_slope::<FUSED>(z[i]);
                         slope[i] = d;
                         normal[i] = (y - mean) * inverse;
                         let dn = g[i] * scale[i];

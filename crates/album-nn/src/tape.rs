@@ -109,6 +109,19 @@ impl Tape {
         self.leaf(rows, cols, data, false)
     }
 
+    /// A constant matrix of zeros.
+    pub fn zeros(&self, rows: usize, cols: usize) -> Var<'_> {
+        self.filled(rows, cols, 0.0)
+    }
+
+    /// A constant matrix whose entries are all `x`.
+    pub fn filled(&self, rows: usize, cols: usize, x: f32) -> Var<'_> {
+        let mut inner = self.inner.borrow_mut();
+        let (_, node) = inner.push(rows, cols, Op::Leaf, false);
+        node.value.fill(x);
+        Var::new(self, inner.live - 1)
+    }
+
     /// A matrix whose gradient [`Gradients::wrt`] reports.
     pub fn variable(&self, matrix: &Matrix) -> Var<'_> {
         self.leaf(matrix.rows(), matrix.cols(), matrix.data(), true)
@@ -312,6 +325,20 @@ impl Inner {
     }
 }
 
+/// In f64, and in several sums side by side: one alone would wait for each addition.
+fn sum_of_squares(x: &[f32]) -> f64 {
+    const LANES: usize = 16;
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let mut sums = [0.0; LANES];
+    for chunk in chunks {
+        for i in 0..LANES {
+            let x = f64::from(chunk[i]);
+            sums[i] += x * x;
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>()
+}
+
 /// The result of [`Var::backward`]: gradients, until the tape begins anew.
 #[derive(Clone, Copy)]
 pub struct Gradients<'t> {
@@ -328,8 +355,13 @@ impl Gradients<'_> {
 
     /// The Euclidean norm of a network's gradient.
     pub fn norm(&self, net: &Mlp) -> f64 {
-        let square = |g: &[f32]| g.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
-        self.with(net.id(), |gradient| gradient.map_or(0.0, square)).sqrt()
+        self.norm_all(&[net])
+    }
+
+    /// The Euclidean norm of the gradients of several networks, taken as one vector.
+    pub fn norm_all(&self, nets: &[&Mlp]) -> f64 {
+        let square = |net: &&Mlp| self.with(net.id(), |gradient| gradient.map_or(0.0, sum_of_squares));
+        nets.iter().map(square).sum::<f64>().sqrt()
     }
 
     /// The gradient of a [`Tape::variable`] or of any value in between; zeros if the loss does not depend

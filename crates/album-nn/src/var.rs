@@ -139,6 +139,30 @@ impl<'t> Var<'t> {
         self.unary(Unary::Sigmoid)
     }
 
+    /// `ln(1 + e^x)`, without overflow.
+    #[must_use]
+    pub fn softplus(self) -> Var<'t> {
+        self.unary(Unary::Softplus)
+    }
+
+    /// `x * tanh(ln(1 + e^x))`, without overflow.
+    #[must_use]
+    pub fn mish(self) -> Var<'t> {
+        self.unary(Unary::Mish)
+    }
+
+    /// The sine.
+    #[must_use]
+    pub fn sin(self) -> Var<'t> {
+        self.unary(Unary::Sin)
+    }
+
+    /// The cosine.
+    #[must_use]
+    pub fn cos(self) -> Var<'t> {
+        self.unary(Unary::Cos)
+    }
+
     /// Limits every entry to `low..=high`; clipped entries pass no gradient.
     ///
     /// # Panics
@@ -219,6 +243,36 @@ impl<'t> Var<'t> {
     pub fn slice_cols(self, from: usize, to: usize) -> Var<'t> {
         let rows = self.rows();
         self.record(|inner| inner.slice(self.index(), (0, from), (rows, to)))
+    }
+
+    /// LayerNorm without parameters: `(x - mean) / sqrt(variance + epsilon)` over the columns of each row,
+    /// where the variance is the mean of the squared deviations.
+    #[must_use]
+    pub fn normalize_rows(self, epsilon: f32) -> Var<'t> {
+        self.record(|inner| inner.normalize_rows(self.index(), epsilon))
+    }
+
+    /// The logarithms of the probabilities that each row's entries are the logits of:
+    /// `x - ln(sum(e^x))`, without overflow.
+    #[must_use]
+    pub fn log_softmax_cols(self) -> Var<'t> {
+        self.record(|inner| inner.log_softmax_cols(self.index()))
+    }
+
+    /// Each row `times` times in a row: row `i` becomes rows `i * times..(i + 1) * times`.
+    #[must_use]
+    pub fn repeat_rows(self, times: usize) -> Var<'t> {
+        self.record(|inner| inner.repeat_rows(self.index(), times))
+    }
+
+    /// The same entries, row by row, as `rows` rows of `cols` columns.
+    ///
+    /// # Panics
+    /// If that is another number of entries.
+    #[must_use]
+    #[track_caller]
+    pub fn reshape(self, rows: usize, cols: usize) -> Var<'t> {
+        self.record(|inner| inner.reshape(self.index(), rows, cols))
     }
 
     /// `tau` where the entry is at least 0, `1 - tau` below; no gradient passes.

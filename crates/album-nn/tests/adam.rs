@@ -117,4 +117,79 @@ fn a_network_without_gradient_drifts_on() {
     adam.step(&mut vector, &gradients);
     let drift = -0.1 - 0.1 * (0.09 / 0.19) / (0.000999f64 / 0.001999).sqrt();
     assert_close("drift", &vector.tensors()[1].data, &[drift; 3], 1e-6);
+    assert_close("m", &adam.first_moments()[1].data, &[0.09; 3], 1e-6);
+    assert_close("v", &adam.second_moments()[1].data, &[0.000999; 3], 1e-6);
+    assert_eq!(adam.steps(), 2);
+}
+
+/// Two steps of a network: one with a gradient, then one that `second` makes of the network's output.
+fn two_steps(second: for<'t> fn(&'t Tape, &Mlp) -> Gradients<'t>) -> (Mlp, Adam) {
+    let mut net = Mlp::new(MlpSpec::new(3, &[40], 2).layer_norm(true), &mut rng(1));
+    let mut adam = Adam::new(&net, 1e-2);
+    let mut tape = Tape::new(&Pool::new(2));
+    {
+        let tape = tape.begin();
+        let x = tape.constant(&random(&mut rng(2), 20, 3, 1.0));
+        let loss = (tape.apply(&net, x) - 1.0).square().mean();
+        adam.step(&mut net, &loss.backward());
+    }
+    let gradients = second(tape.begin(), &net);
+    adam.step(&mut net, &gradients);
+    (net, adam)
+}
+
+#[test]
+fn no_gradient_is_a_gradient_of_zero() {
+    let (net, adam) = two_steps(|tape, net| (0.0 * tape.apply(net, tape.filled(4, 3, 0.5))).sum().backward());
+    let others = [
+        // Not on the tape at all, only behind a `detach`, frozen, and with no row left by a hinge.
+        two_steps(|tape, _| tape.zeros(1, 1).backward()),
+        two_steps(|tape, net| tape.apply(net, tape.zeros(4, 3)).detach().sum().backward()),
+        two_steps(|tape, net| tape.apply_frozen(net, tape.zeros(4, 3)).sum().backward()),
+        two_steps(|tape, net| (tape.apply(net, tape.zeros(4, 3)) - 1e3).relu().sum().backward()),
+    ];
+    for (other, moments) in others {
+        assert_eq!(other.tensors(), net.tensors());
+        assert_eq!(moments.first_moments(), adam.first_moments());
+        assert_eq!(moments.second_moments(), adam.second_moments());
+        assert_eq!(moments.steps(), 2);
+    }
+}
+
+#[test]
+fn a_scaled_step_is_a_step_by_the_scaled_loss() {
+    let spec = MlpSpec::new(3, &[40], 2).layer_norm(true);
+    let run = |factor: f32, scale: f32| {
+        let mut net = Mlp::new(spec.clone(), &mut rng(1));
+        let mut adam = Adam::new(&net, 1e-2);
+        let mut tape = Tape::new(&Pool::new(2));
+        for seed in 0..3 {
+            let tape = tape.begin();
+            let x = tape.constant(&random(&mut rng(seed), 20, 3, 1.0));
+            let loss = factor * (tape.apply(&net, x) - 1.0).square().mean();
+            // A power of two commutes with every rounding on the way.
+            adam.step_scaled(&mut net, &loss.backward(), scale);
+        }
+        (net.tensors(), adam.first_moments(), adam.second_moments())
+    };
+    assert_eq!(run(1.0, 0.25), run(0.25, 1.0));
+    assert_ne!(run(1.0, 0.25).1, run(1.0, 1.0).1);
+}
+
+#[test]
+fn several_networks_have_one_norm() {
+    let (a, b) =
+        (Mlp::new(MlpSpec::new(3, &[40], 2), &mut rng(1)), Mlp::new(MlpSpec::new(3, &[], 1), &mut rng(2)));
+    let idle = Mlp::new(MlpSpec::new(3, &[], 1), &mut rng(3));
+    let mut tape = Tape::new(&Pool::new(1));
+    let tape = tape.begin();
+    let x = tape.constant(&random(&mut rng(2), 20, 3, 1.0));
+    let loss = (tape.apply(&a, x) - 1.0).square().mean() + tape.apply(&b, x).square().mean();
+    let gradients = loss.backward();
+    let all = gradients.of(&a).into_iter().chain(gradients.of(&b)).flat_map(|t| t.data);
+    let exact = all.map(|g| f64::from(g).powi(2)).sum::<f64>().sqrt();
+    assert!((gradients.norm_all(&[&a, &b, &idle]) / exact - 1.0).abs() < 1e-12);
+    assert_eq!(gradients.norm_all(&[&b]), gradients.norm(&b));
+    assert_eq!(gradients.norm_all(&[&idle]), 0.0);
+    assert_eq!(gradients.norm_all(&[]), 0.0);
 }

@@ -2,14 +2,20 @@
 
 mod support;
 
-use album_nn::{Adam, Isa, Matrix, Mlp, MlpSpec, Pool, Tape, Tensor, TensorError, glorot_limit};
+use album_nn::{Activation, Adam, Isa, Matrix, Mlp, MlpSpec, Pool, Tape, Tensor, TensorError, glorot_limit};
 use support::*;
 
 /// Everything a few steps of a small ALBUM-like problem produce: outputs, gradients, weights.
 fn train(pool: &Pool, compaction: bool, rows: usize) -> Vec<Vec<f32>> {
+    train_with(Activation::Gelu, pool, compaction, rows)
+}
+
+fn train_with(activation: Activation, pool: &Pool, compaction: bool, rows: usize) -> Vec<Vec<f32>> {
     let mut rng = rng(3);
-    let mut q = Mlp::new(MlpSpec::new(5, &[70, 33], 1).layer_norm(true).members(2), &mut rng);
-    let mut pi = Mlp::new(MlpSpec::new(3, &[40], 2).output_scale(0.01), &mut rng);
+    let q = MlpSpec::new(5, &[70, 33], 1).layer_norm(true).members(2).activation(activation);
+    let mut q = Mlp::new(q, &mut rng);
+    let pi = MlpSpec::new(3, &[40], 2).output_scale(0.01).activation(activation);
+    let mut pi = Mlp::new(pi, &mut rng);
     let (mut adam_q, mut adam_pi) = (Adam::new(&q, 1e-2), Adam::new(&pi, 1e-2));
     let mut tape = Tape::new(pool);
     tape.set_row_compaction(compaction);
@@ -76,6 +82,51 @@ fn fused_instruction_sets_give_the_same_bits_and_plain_code_agrees() {
         let exact: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
         assert_close(&format!("record {i}"), y, &exact, 1e-5);
     }
+}
+
+#[test]
+fn every_activation_gives_the_same_bits_on_any_threads_and_fused_set() {
+    for activation in [Activation::Relu, Activation::Mish] {
+        let best = bits(&train_with(activation, &Pool::new(1), true, 160));
+        for threads in [2, 3] {
+            let found = train_with(activation, &Pool::new(threads), true, 160);
+            assert!(best == bits(&found), "{activation:?}, {threads} threads");
+        }
+        for isa in [Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.is_supported()) {
+            let found = train_with(activation, &Pool::with_isa(2, isa), true, 160);
+            assert!(best == bits(&found), "{activation:?}, {isa:?}");
+        }
+    }
+}
+
+#[test]
+fn networks_without_biases_have_and_train_only_kernels() {
+    let spec = MlpSpec::new(5, &[40, 33], 3).bias(false);
+    let mut net = Mlp::new(spec.clone(), &mut rng(1));
+    let names: Vec<String> = net.tensors().into_iter().map(|t| t.name).collect();
+    assert_eq!(names, ["layer0/kernel", "layer1/kernel", "layer2/kernel"]);
+    assert_eq!(net.parameter_count(), 5 * 40 + 40 * 33 + 33 * 3);
+    let norm = Mlp::new(spec.layer_norm(true), &mut rng(1));
+    assert_eq!(norm.parameter_count(), net.parameter_count() + 2 * (40 + 33));
+    // Kernels start out as they do beside biases.
+    assert_eq!(net.tensors()[1].data, Mlp::new(MlpSpec::new(5, &[40, 33], 3), &mut rng(1)).tensors()[2].data);
+
+    let mut adam = Adam::new(&net, 1e-2);
+    let mut tape = Tape::new(&Pool::new(2));
+    let mut target = net.clone();
+    for _ in 0..3 {
+        let tape = tape.begin();
+        let loss = (tape.apply(&net, tape.constant(&random(&mut rng(2), 40, 5, 1.0))) - 1.0).square().mean();
+        adam.step(&mut net, &loss.backward());
+        target.track(&net, 0.5, &Pool::new(2));
+    }
+    // Zero in, zero out, whatever was learned.
+    let tape = tape.begin();
+    assert_eq!(tape.apply(&net, tape.zeros(2, 5)).to_matrix(), Matrix::zeros(2, 3));
+    assert_eq!(tape.apply(&target, tape.zeros(2, 5)).to_matrix(), Matrix::zeros(2, 3));
+    let mut restored = Mlp::new(net.spec().clone(), &mut rng(9));
+    restored.load(&net.tensors()).unwrap();
+    assert_eq!(restored.tensors(), net.tensors());
 }
 
 /// Tensors of the ensemble in `train`: two members of three layers, two of them with LayerNorm.
@@ -300,6 +351,54 @@ fn tracking_mixes_weights() {
 }
 
 #[test]
+fn a_target_does_not_disturb_the_gradients_of_its_online_network() {
+    let spec = MlpSpec::new(5, &[40], 1).layer_norm(true).members(2);
+    let x = random(&mut rng(2), 30, 5, 1.0);
+    let run = |with_target: bool| {
+        let mut net = Mlp::new(spec.clone(), &mut rng(1));
+        let mut target = net.clone();
+        let mut adam = Adam::new(&net, 1e-2);
+        let pool = Pool::new(2);
+        let mut tape = Tape::new(&pool);
+        let mut record = Vec::new();
+        for step in 0..3 {
+            let tape = tape.begin();
+            let x = tape.constant(&x);
+            if with_target {
+                // Before, between and after: what the target computes, and its weights, on the move.
+                let _ = tape.apply_frozen(&target, x);
+                target.track(&net, 0.1, &pool);
+            }
+            let q = tape.apply(&net, x);
+            if with_target {
+                let _ = tape.apply(&target, x);
+                target.track(&net, 0.1, &pool);
+            }
+            let gradients = (q - step as f32).square().mean().backward();
+            if with_target {
+                target.track(&net, 0.1, &pool);
+                assert_eq!(gradients.norm(&target), 0.0);
+            }
+            record.extend(gradients.of(&net));
+            adam.step(&mut net, &gradients);
+            record.extend(net.tensors());
+        }
+        // It lags behind.
+        assert_ne!(target.tensors(), net.tensors());
+        record
+    };
+    assert_eq!(run(true), run(false));
+}
+
+#[test]
+fn multiply_adds_are_the_entries_of_kernels() {
+    let net = Mlp::new(MlpSpec::new(37, &[512, 40], 3).layer_norm(true).members(2), &mut rng(1));
+    assert_eq!(net.macs(), 2 * (37 * 512 + 512 * 40 + 40 * 3));
+    let kernels = net.tensors().iter().filter(|t| t.shape.len() == 2).map(|t| t.data.len()).sum::<usize>();
+    assert_eq!(net.macs(), kernels);
+}
+
+#[test]
 fn a_clone_is_a_network_of_its_own() {
     let mut net = Mlp::new(MlpSpec::new(2, &[8], 1), &mut rng(1));
     let copy = net.clone();
@@ -397,7 +496,15 @@ fn shapes_that_do_not_fit_are_refused() {
 
 #[test]
 fn not_a_number_reaches_loss_and_gradients() {
-    let net = Mlp::new(MlpSpec::new(3, &[40, 40], 1).layer_norm(true), &mut rng(1));
+    for activation in [Activation::Gelu, Activation::Relu, Activation::Mish] {
+        for layer_norm in [false, true] {
+            check_not_a_number(MlpSpec::new(3, &[40, 40], 1).layer_norm(layer_norm).activation(activation));
+        }
+    }
+}
+
+fn check_not_a_number(spec: MlpSpec) {
+    let net = Mlp::new(spec, &mut rng(1));
     let mut x = random(&mut rng(2), 50, 3, 1.0);
     x.data_mut()[70] = f32::NAN;
     let mut tape = Tape::new(&Pool::new(2));

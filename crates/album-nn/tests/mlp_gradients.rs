@@ -2,7 +2,7 @@
 
 mod support;
 
-use album_nn::{Isa, Mlp, MlpSpec, Pool, Tape};
+use album_nn::{Activation, Isa, Mlp, MlpSpec, Pool, Tape};
 use support::*;
 
 /// sum over outputs of w * y^2 / 2 + v * y: its gradient is w * y + v.
@@ -57,6 +57,25 @@ fn backward_matches_finite_differences() {
             check(spec(4, &[10, 6], 2).members(3), 3, isa);
         }
         check(MlpSpec::new(1, &[1], 1), 1, isa);
+    }
+}
+
+#[test]
+fn every_activation_with_and_without_biases_matches_finite_differences() {
+    for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.is_supported()) {
+        for activation in [Activation::Gelu, Activation::Relu, Activation::Mish] {
+            for (bias, layer_norm) in [(true, false), (true, true), (false, false), (false, true)] {
+                let spec = |inputs, hidden: &[usize], outputs| {
+                    MlpSpec::new(inputs, hidden, outputs)
+                        .activation(activation)
+                        .bias(bias)
+                        .layer_norm(layer_norm)
+                };
+                check(spec(5, &[33, 7], 2), 4, isa);
+                check(spec(4, &[10, 6], 2).members(2), 3, isa);
+                check(spec(4, &[], 3), 6, isa);
+            }
+        }
     }
 }
 

@@ -62,6 +62,10 @@ fn functions_of_each_entry() {
     check_unary("exp", &x, |x| x.exp(), f64::exp);
     check_unary("tanh", &x, |x| x.tanh(), f64::tanh);
     check_unary("sigmoid", &x, |x| x.sigmoid(), |x| 1.0 / (1.0 + (-x).exp()));
+    check_unary("softplus", &x, |x| x.softplus(), softplus);
+    check_unary("mish", &x, |x| x.mish(), |x| x * softplus(x).tanh());
+    check_unary("sin", &x, |x| (3.0 * x).sin(), |x| (3.0 * x).sin());
+    check_unary("cos", &x, |x| (3.0 * x).cos(), |x| (3.0 * x).cos());
     check_unary("clip", &x, |x| x.clip(-0.7, 0.9), |x| x.clamp(-0.7, 0.9));
     check_unary("sqrt", &positive(), |x| x.sqrt(), f64::sqrt);
     check_unary("ln", &positive(), |x| x.ln(), f64::ln);
@@ -72,6 +76,86 @@ fn functions_of_each_entry() {
         |x| x.expectile_loss(0.9),
         |x| if x < 0.0 { 0.1 * x * x } else { 0.9 * x * x },
     );
+}
+
+fn softplus(x: f64) -> f64 {
+    x.exp().ln_1p()
+}
+
+#[test]
+fn softplus_and_mish_far_from_zero() {
+    let mut tape = Tape::new(&Pool::new(1));
+    let tape = tape.begin();
+    let far = [-1e4, -100.0, -20.0, 20.0, 100.0, 1e4];
+    let (x, y) = (
+        tape.variable(&Matrix::from_vec(1, 6, far.to_vec())),
+        tape.variable(&Matrix::from_vec(1, 6, far.to_vec())),
+    );
+    let (soft, mish) = (x.softplus(), y.mish());
+    let gradients = (soft.sum() + mish.sum()).backward();
+    // e^-20: all that is left of either side of zero.
+    let tail = (-20f64).exp();
+    assert_close("softplus", &soft.to_matrix().data()[2..], &[tail, 20.0, 100.0, 1e4], 1e-7);
+    assert!((f64::from(soft.to_matrix().data()[2]) / tail - 1.0).abs() < 1e-6);
+    assert_close("slope", gradients.wrt(x).data(), &[0.0, 0.0, tail, 1.0, 1.0, 1.0], 1e-7);
+    assert!((f64::from(mish.to_matrix().data()[2]) / (-20.0 * tail) - 1.0).abs() < 1e-6);
+    assert_close("mish", mish.to_matrix().data(), &[0.0, 0.0, -20.0 * tail, 20.0, 100.0, 1e4], 1e-7);
+    assert_close("slope", gradients.wrt(y).data(), &[0.0, 0.0, -19.0 * tail, 1.0, 1.0, 1.0], 1e-6);
+}
+
+#[test]
+fn functions_of_each_row() {
+    let x = mixed(11, ROWS, 5);
+    let normal = |row: &[f64]| -> Vec<f64> {
+        let mean = row.iter().sum::<f64>() / 5.0;
+        let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 5.0;
+        row.iter().map(|x| (x - mean) / (variance + f64::from(0.1f32)).sqrt()).collect()
+    };
+    check("normalize", &x, &x, |x, _| x.normalize_rows(0.1), |x, _| x.chunks(5).flat_map(normal).collect());
+    let log_softmax = |row: &[f64]| -> Vec<f64> {
+        let total = row.iter().map(|x| x.exp()).sum::<f64>().ln();
+        row.iter().map(|x| x - total).collect()
+    };
+    check(
+        "log_softmax",
+        &x,
+        &x,
+        |x, _| x.log_softmax_cols(),
+        |x, _| x.chunks(5).flat_map(log_softmax).collect(),
+    );
+    // Twice, so that gradients meet: two terms of a loss often share an operand.
+    check(
+        "both",
+        &x,
+        &x,
+        |x, _| x.normalize_rows(0.1) * x.log_softmax_cols(),
+        |x, _| {
+            let both = |row: &[f64]| -> Vec<f64> {
+                normal(row).iter().zip(log_softmax(row)).map(|(a, b)| a * b).collect()
+            };
+            x.chunks(5).flat_map(both).collect()
+        },
+    );
+}
+
+#[test]
+fn rows_far_from_zero_keep_their_probabilities_and_normals() {
+    let mut tape = Tape::new(&Pool::new(1));
+    let tape = tape.begin();
+    let x = tape.variable(&Matrix::from_vec(2, 3, vec![1e4, 1e4, -1e4, -500.0, -501.0, f32::NEG_INFINITY]));
+    let y = x.log_softmax_cols();
+    let half = -(2f64.ln());
+    assert_close("large", &y.to_matrix().data()[..3], &[half, half, -2e4 + half], 1e-6);
+    let log_sum = (-1f64).exp().ln_1p();
+    assert_close("small", &y.to_matrix().data()[3..5], &[-log_sum, -1.0 - log_sum], 1e-6);
+    assert_eq!(y.to_matrix().data()[5], f32::NEG_INFINITY);
+    let gradients = y.slice_cols(0, 1).sum().backward();
+    let p = 1.0 / (1.0 + (-1f64).exp());
+    assert_close("gradient", gradients.wrt(x).data(), &[0.5, -0.5, 0.0, 1.0 - p, p - 1.0, 0.0], 1e-6);
+    let shifted = tape.constant_slice(1, 2, &[1e6 + 1.0, 1e6 - 1.0]).normalize_rows(0.0);
+    assert_close("shifted", shifted.to_matrix().data(), &[1.0, -1.0], 1e-6);
+    // All equal: nothing but epsilon to divide by.
+    assert_eq!(tape.filled(1, 4, 7.0).normalize_rows(1e-6).to_matrix(), Matrix::zeros(1, 4));
 }
 
 /// A function of two numbers, by the engine and in f64.
@@ -155,6 +239,46 @@ fn joins_and_parts() {
     );
 }
 
+#[test]
+fn repetition_and_other_shapes() {
+    let a = mixed(5, ROWS, COLS);
+    check(
+        "repeat_rows",
+        &a,
+        &a,
+        |a, _| a.repeat_rows(3),
+        |a, _| a.chunks(COLS).flat_map(|row| [row, row, row].concat()).collect(),
+    );
+    check(
+        "reshape",
+        &a,
+        &a,
+        |a, _| a.reshape(2, 6) * a.reshape(2, 6),
+        |a, _| a.iter().map(|a| a * a).collect(),
+    );
+    let mut tape = Tape::new(&Pool::new(1));
+    let tape = tape.begin();
+    let shape = |x: Var<'_>| (x.rows(), x.cols());
+    let a = tape.constant(&a);
+    assert_eq!(shape(a.repeat_rows(0)), (0, COLS));
+    assert_eq!(shape(a.repeat_rows(2).reshape(ROWS, 2 * COLS)), (ROWS, 2 * COLS));
+    assert_eq!(tape.zeros(2, 3).to_matrix(), Matrix::zeros(2, 3));
+    assert_eq!(tape.filled(1, 2, -0.5).to_matrix().data(), [-0.5, -0.5]);
+    // No rows and no columns are no trouble.
+    for empty in [tape.zeros(0, 3), tape.zeros(3, 0)] {
+        assert_eq!(shape(empty.normalize_rows(1e-6).log_softmax_cols()), shape(empty));
+        assert_eq!(shape(empty.repeat_rows(2)), (2 * empty.rows(), empty.cols()));
+    }
+}
+
+#[test]
+#[should_panic(expected = "4 x 3 entries cannot fill 5 x 2")]
+fn a_shape_of_another_size_is_refused() {
+    let mut tape = Tape::new(&Pool::new(1));
+    let tape = tape.begin();
+    let _ = tape.zeros(4, 3).reshape(5, 2);
+}
+
 /// Concatenation belongs to the tape; a variable knows its own.
 fn tape_of<'t>(x: Var<'t>) -> &'t Tape {
     x.tape()
@@ -206,7 +330,33 @@ fn not_a_number_is_never_hidden() {
     for x in [nan.relu(), nan.abs(), nan.clip(0.0, 1.0), nan.min_cols(), one.max_cols(), nan.tanh()] {
         assert!(x.to_matrix().data()[0].is_nan());
     }
-    for x in [nan.min(one), nan.max(one), one.min(nan)] {
+    for x in [nan.softplus(), nan.mish(), nan.sin(), nan.cos(), nan.repeat_rows(2), nan.reshape(2, 1)] {
+        assert!(x.to_matrix().data()[0].is_nan());
+    }
+    for x in [nan.min(one), nan.max(one), one.min(nan), nan.normalize_rows(1e-6), one.log_softmax_cols()] {
         assert!(x.to_matrix().data().iter().all(|x| x.is_nan()));
+    }
+}
+
+#[test]
+fn not_a_number_reaches_gradients_of_its_row_and_no_other() {
+    let operations: [fn(Var<'_>) -> Var<'_>; 8] = [
+        |x| x.softplus(),
+        |x| x.mish(),
+        |x| x.sin(),
+        |x| x.cos(),
+        |x| x.normalize_rows(1e-6),
+        |x| x.log_softmax_cols(),
+        |x| x.repeat_rows(2).exp(),
+        |x| x.reshape(1, 4).exp(),
+    ];
+    for (i, operation) in operations.into_iter().enumerate() {
+        let mut tape = Tape::new(&Pool::new(1));
+        let tape = tape.begin();
+        let x = tape.variable(&Matrix::from_vec(2, 2, vec![0.1, 0.2, 0.3, f32::NAN]));
+        // Without upstream gradient too: a row that has gone wrong must not pass for one without.
+        let gradient = (0.0 * operation(x)).sum().backward().wrt(x);
+        assert!(gradient.data()[3].is_nan(), "operation {i}");
+        assert!(gradient.data()[..2].iter().all(|g| g.is_finite()), "operation {i}");
     }
 }

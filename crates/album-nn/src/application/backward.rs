@@ -82,7 +82,7 @@ impl Application {
         collect: bool,
         input_gradient: Option<&mut [f32]>,
     ) {
-        let Some(Bound { layout, weights }) = &self.bound else { return };
+        let Some(Bound { layout, weights, activation }) = &self.bound else { return };
         let depth = layout.layers.len();
         let inputs = layout.layers[0].inputs;
         let outputs = layout.layers[depth - 1].outputs;
@@ -149,6 +149,7 @@ impl Application {
                         rows: active,
                         z: read_only(&cache.z, z_stride),
                         width: below.outputs,
+                        activation: *activation,
                         norm: norm_of(below, params, stats),
                         scratch: rowwise.ptr().add(task * SCRATCH * widest),
                         norm_sums: if collect { views.get()[l - 1].1 } else { std::ptr::null_mut() },
@@ -205,11 +206,13 @@ impl Application {
             unsafe {
                 let kernel = gradient.ptr().add(layer.kernel + panel * layer.inputs * PANEL);
                 transposed_panel(isa, rows, layer.inputs, a, dz.as_ptr(), kernel, *start.get());
-                let bias = gradient.slice(layer.bias + panel * PANEL, PANEL);
-                if overwrite {
-                    bias.fill(0.0);
+                if let Some(bias) = layer.bias {
+                    let bias = gradient.slice(bias + panel * PANEL, PANEL);
+                    if overwrite {
+                        bias.fill(0.0);
+                    }
+                    add_rows(dz, bias);
                 }
-                add_rows(dz, bias);
                 if let (Some(scale), Some(shift)) = (layer.scale, layer.shift()) {
                     let width = layer.padded();
                     for (part, offset) in [scale, shift].into_iter().enumerate() {

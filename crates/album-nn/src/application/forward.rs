@@ -26,6 +26,7 @@ impl Application {
     ) {
         let layout = net.layout().clone();
         let weights = net.weights().clone();
+        let activation = net.spec().activation;
         let depth = layout.layers.len();
         let members = layout.members;
         let stride = stride(rows);
@@ -75,7 +76,7 @@ impl Application {
             let mut a = *x.get();
             for (l, layer) in layout.layers.iter().enumerate() {
                 let b = read_only(&params[layer.kernel..], layer.inputs * PANEL);
-                let bias = Some(params[layer.bias..].as_ptr());
+                let bias = layer.bias.map(|bias| params[bias..].as_ptr());
                 let product = |c| Product { k: layer.inputs, panels: layer.panels(), a, b, bias, c };
                 // SAFETY: the buffers were sized above for `rows` rows of every layer; a task writes only
                 // the rows in `range` of its member's matrices, and no two tasks share those.
@@ -90,14 +91,14 @@ impl Application {
                         });
                     } else {
                         let Operands { z, y, stats } = operands.get()[member * slots + l % slots];
-                        let job =
-                            Activate { z, y, width: layer.outputs, norm: norm_of(layer, params, stats) };
+                        let norm = norm_of(layer, params, stats);
+                        let job = Activate { z, y, width: layer.outputs, activation, norm };
                         row_block(isa, range, &product(z), |from, count| activate(isa, &job, from, count));
                         a = y;
                     }
                 }
             }
         });
-        self.bound = Some(Bound { layout, weights });
+        self.bound = Some(Bound { layout, weights, activation });
     }
 }

@@ -11,6 +11,7 @@ mod pack;
 
 use std::sync::Arc;
 
+use crate::activation::Activation;
 use crate::buffer::Buffer;
 use crate::gemm::{PANEL, Panels};
 use crate::layout::{Layer, Layout};
@@ -51,6 +52,7 @@ struct Operands {
 struct Bound {
     layout: Arc<Layout>,
     weights: Arc<Weights>,
+    activation: Activation,
 }
 
 /// An application of a network; its buffers are reused by the next one in the same place.

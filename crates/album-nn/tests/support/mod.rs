@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test file uses its part
 #![allow(clippy::unwrap_used)]
 
-use album_nn::{Matrix, Mlp, Tensor};
+use album_nn::{Activation, Matrix, Mlp, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -36,6 +36,14 @@ pub fn gelu(z: f64) -> f64 {
     0.5 * z * (1.0 + u.tanh())
 }
 
+pub fn activate(activation: Activation, z: f64) -> f64 {
+    match activation {
+        Activation::Gelu => gelu(z),
+        Activation::Relu => z.max(0.0),
+        Activation::Mish => z * z.exp().ln_1p().tanh(),
+    }
+}
+
 /// Applies `net`'s architecture with parameters `params` to each row; members side by side.
 pub fn forward(net: &Mlp, params: &[Vec<f64>], x: &[f64], rows: usize) -> Vec<f64> {
     let spec = net.spec();
@@ -47,16 +55,16 @@ pub fn forward(net: &Mlp, params: &[Vec<f64>], x: &[f64], rows: usize) -> Vec<f6
             let mut tensors = params[member * per_member..].iter();
             let mut h = x[row * spec.inputs..][..spec.inputs].to_vec();
             for layer in 0..=spec.hidden.len() {
-                let (kernel, bias) = (tensors.next().unwrap(), tensors.next().unwrap());
-                let width = bias.len();
-                let mut z = bias.clone();
+                let kernel = tensors.next().unwrap();
+                let width = kernel.len() / h.len();
+                let mut z = if spec.bias { tensors.next().unwrap().clone() } else { vec![0.0; width] };
                 for (i, x) in h.iter().enumerate() {
                     for j in 0..width {
                         z[j] += x * kernel[i * width + j];
                     }
                 }
                 if layer < spec.hidden.len() {
-                    z.iter_mut().for_each(|z| *z = gelu(*z));
+                    z.iter_mut().for_each(|z| *z = activate(spec.activation, *z));
                     if spec.layer_norm {
                         let (scale, shift) = (tensors.next().unwrap(), tensors.next().unwrap());
                         let n = width as f64;
