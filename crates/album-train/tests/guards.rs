@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::path::Path;
+
 use album_agents::{Agent, AgentError, AgentState, Metrics, Moment, NetworkState, Policy};
 use album_data::{Batch, SegmentConfig};
 use album_nn::Tensor;
-use album_train::{Schedule, TrainError, checkpoint};
+use album_train::{RunDir, Schedule, TrainError, checkpoint};
 use common::{Options, dataset, plain, train};
 
 /// Counts its steps in one weight, and breaks at one of them.
@@ -136,10 +138,15 @@ fn data_with_too_short_episodes_is_refused_before_anything_is_written() {
     let error = train(&data, &path, &mut agent, options()).unwrap_err();
     assert!(error.to_string().contains("the longest has 100 steps, the window needs 101"), "{error}");
     assert!(!error.is_numerical() && !error.is_io());
-    // Nothing but what the directory was created with.
-    let mut created: Vec<_> = std::fs::read_dir(&path).unwrap().map(|e| e.unwrap().file_name()).collect();
-    created.sort();
-    assert_eq!(created, ["config.toml"]);
+    // Nothing but what every run directory is created with.
+    let names = |path: &Path| {
+        let mut names: Vec<_> = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let empty = dir.path().join("empty");
+    RunDir::create(&empty, "").unwrap();
+    assert_eq!(names(&path), names(&empty));
     agent.segments.chunk = 100;
     train(&data, &path, &mut agent, options()).unwrap();
 }
