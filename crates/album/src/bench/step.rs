@@ -3,15 +3,9 @@
 use super::{median, peak_mib};
 use crate::failure::Failure;
 use crate::output;
-<<<<<<< HEAD
 use album_agents::album::Config;
 use album_agents::{Agent, Common, Learner};
-use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
-=======
-use album_agents::Agent;
-use album_agents::album::{Album, Config};
 use album_data::{Dataset, Rows, Sampler, Segments, rng};
->>>>>>> work-data
 use album_nn::{Pool, product_rate};
 use album_report::number::compact;
 use album_report::table::Table;
