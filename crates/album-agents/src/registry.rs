@@ -1,14 +1,14 @@
 //! The algorithms by name.
 
 use crate::agent::AgentError;
-use crate::album;
 use crate::algorithm::Setup;
+use crate::{album, bc, iql};
 use album_data::suggest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Every algorithm, in the order of `album agents`.
-pub const AGENTS: &[Kind] = &[album::KIND];
+pub const AGENTS: &[Kind] = &[album::KIND, bc::KIND, iql::KIND];
 
 /// An algorithm that can be chosen by name.
 pub struct Kind {
