@@ -60,6 +60,9 @@ pub(crate) struct Inner {
     pub(crate) live: usize,
     applications: Vec<Application>,
     live_applications: usize,
+    /// For applications that no gradient will come back to, one after the other: ten steps of a flow then
+    /// work in the same cached memory.
+    passing: Application,
     /// Operands of concatenations, which have any number of them.
     pub(crate) parts: Vec<u32>,
     gradients: Vec<NetGradient>,
@@ -166,18 +169,25 @@ impl Tape {
         };
         let inputs = net.spec().inputs;
         assert_eq!(cols, inputs, "a network with {inputs} inputs cannot take {cols} columns");
-        let application = inner.live_applications;
-        inner.live_applications += 1;
-        if inner.applications.len() < inner.live_applications {
-            inner.applications.push(Application::default());
-        }
-        let op = Op::Apply { x, application, collect };
         let needs_grad = collect || x_grad;
         let columns = net.output_columns();
-        let mut app = std::mem::take(&mut inner.applications[application]);
-        let (nodes, node) = inner.push(rows, columns, op, needs_grad);
-        app.forward(&self.pool, net, &nodes[x].value, rows, needs_grad, &mut node.value);
-        inner.applications[application] = app;
+        if needs_grad {
+            let application = inner.live_applications;
+            inner.live_applications += 1;
+            if inner.applications.len() < inner.live_applications {
+                inner.applications.push(Application::default());
+            }
+            let mut app = std::mem::take(&mut inner.applications[application]);
+            let (nodes, node) = inner.push(rows, columns, Op::Apply { x, application, collect }, true);
+            app.forward(&self.pool, net, &nodes[x].value, rows, true, &mut node.value);
+            inner.applications[application] = app;
+        } else {
+            let mut app = std::mem::take(&mut inner.passing);
+            let (nodes, node) = inner.push(rows, columns, Op::Leaf, false);
+            app.forward(&self.pool, net, &nodes[x].value, rows, false, &mut node.value);
+            app.release();
+            inner.passing = app;
+        }
         if collect && !inner.gradients.iter().any(|g| g.net == net.id()) {
             let buffer = Buffer::zeros(net.layout().len());
             inner.gradients.push(NetGradient { net: net.id(), buffer, live: false });

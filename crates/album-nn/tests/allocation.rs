@@ -66,11 +66,20 @@ fn main() {
         let bootstrap = tape.apply_frozen(&target, sa).min_cols();
         let action = tape.apply(&pi, s);
         let value = tape.apply_frozen(&q, tape.concat_cols(&[s, action.tanh()])).mean_cols();
+        // A few steps of a flow, and the wider operations.
+        let mut flow = tape.zeros(rows, 3);
+        for k in 0..4 {
+            let step = tape.apply_frozen(&pi, flow + 0.25 * k as f32);
+            flow = tape.concat_cols(&[step.mish(), tape.filled(rows, 1, 0.5)]);
+        }
+        let wide = action.repeat_rows(2).reshape(rows, 4);
+        let extra = (wide.normalize_rows(1e-6) * wide.log_softmax_cols()).mean() + flow.mean();
         let hinge = (y + 0.9 * bootstrap - tape.apply(&q, sa)).relu().mean();
-        let loss = hinge - value.mean() + (action - a).square().sum_cols().mean();
+        let loss = 1e-3 * extra + hinge - value.mean() + (action - a).square().sum_cols().mean();
         let gradients = loss.backward();
         assert!(loss.item().is_finite() && gradients.norm(&q).is_finite());
-        adam_q.step(&mut q, &gradients);
+        let scale = (1.0 / gradients.norm_all(&[&q, &pi])).min(1.0) as f32;
+        adam_q.step_scaled(&mut q, &gradients, scale);
         adam_pi.step(&mut pi, &gradients);
         target.track(&q, 0.005, &pool);
     }
