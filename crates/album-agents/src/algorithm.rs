@@ -74,6 +74,8 @@ pub struct Inputs<'t, 'a> {
     pub step: u64,
     /// How many there will be.
     pub total_steps: u64,
+    /// Whether the measures will be read: what is only measured need not be computed otherwise.
+    pub measured: bool,
     pub(crate) batch: &'a Batch,
     /// Encoded states [s; s'; s_K].
     pub(crate) states: &'a [f32],

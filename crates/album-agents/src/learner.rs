@@ -89,7 +89,8 @@ impl Learner {
         let Learner { common, algorithm, nets, encoding, tape, states, total_steps, .. } = self;
         let tape = tape.begin();
         let states = encoded(encoding, batch, states);
-        let inputs = inputs(common, tape, batch, states, step, *total_steps, noise);
+        let mut inputs = inputs(common, tape, batch, states, step, *total_steps, noise);
+        inputs.measured = metrics.is_some();
         let loss = algorithm.loss(nets, &inputs);
         let gradients = loss.total.backward();
         if let Some(metrics) = metrics {
@@ -138,7 +139,7 @@ fn inputs<'t, 'a>(
     noise: &'a mut Noise,
 ) -> Inputs<'t, 'a> {
     let reward_scale = common.reward_scale as f32;
-    Inputs { tape, step, total_steps, batch, states, reward_scale, noise: RefCell::new(noise) }
+    Inputs { tape, step, total_steps, measured: true, batch, states, reward_scale, noise: RefCell::new(noise) }
 }
 
 /// The states [s; s'; s_K] of a batch as the networks see them.

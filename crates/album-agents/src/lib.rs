@@ -14,10 +14,12 @@ mod critic;
 mod encoding;
 mod flow;
 mod gaussian;
+pub mod hinge_iql;
 pub mod iql;
 mod learner;
 mod networks;
 mod noise;
+pub mod rebrac;
 mod registry;
 mod schedule;
 
