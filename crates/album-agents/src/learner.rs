@@ -122,10 +122,21 @@ impl Learner {
         (loss.total.item().into(), trained.map(|(id, name)| (name, gradients.of(&nets[id]))).collect())
     }
 
-    /// Floating-point operations of the matrix products of one update, counted from their shapes, no row left out.
+    /// Floating-point operations of the matrix products of one update, counted from their shapes, no row left out: the
+    /// mean of an even and an odd step, because some algorithms do not do the same at both.
     pub fn operations(&mut self, batch: &Batch) -> f64 {
-        self.gradients(batch, 0, &mut Noise::at(self.seed, 0));
-        self.tape.operations()
+        let mut operations = 0.0;
+        for step in 0..2 {
+            let Learner { common, algorithm, nets, encoding, tape, states, total_steps, seed, .. } = self;
+            let mut noise = Noise::at(*seed, step);
+            let tape = tape.begin();
+            let states = encoded(encoding, batch, states);
+            let mut inputs = inputs(common, tape, batch, states, step, *total_steps, &mut noise);
+            inputs.measured = false;
+            algorithm.loss(nets, &inputs).total.backward();
+            operations += 0.5 * tape.operations();
+        }
+        operations
     }
 }
 
@@ -139,7 +150,16 @@ fn inputs<'t, 'a>(
     noise: &'a mut Noise,
 ) -> Inputs<'t, 'a> {
     let reward_scale = common.reward_scale as f32;
-    Inputs { tape, step, total_steps, measured: true, batch, states, reward_scale, noise: RefCell::new(noise) }
+    Inputs {
+        tape,
+        step,
+        total_steps,
+        measured: true,
+        batch,
+        states,
+        reward_scale,
+        noise: RefCell::new(noise),
+    }
 }
 
 /// The states [s; s'; s_K] of a batch as the networks see them.

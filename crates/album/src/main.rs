@@ -2,6 +2,7 @@
 //! on standard error. Exit codes: 0 done, 2 usage, 3 bad data or configuration, 4 numerical failure, 5 input/output,
 //! 75 stopped by a signal with the state saved.
 
+mod agents;
 mod bench;
 mod config;
 mod data;
@@ -10,6 +11,7 @@ mod failure;
 mod output;
 mod run;
 mod setup;
+mod sizes;
 mod solve;
 mod task_data;
 mod train;
@@ -35,6 +37,8 @@ enum Command {
     Resume(train::ResumeArgs),
     /// Evaluate the policy of a run
     Eval(eval::Args),
+    /// List the algorithms with their sizes and defaults
+    Agents(agents::Args),
     /// Datasets: list, download, record, look at, import
     Data(data::Args),
     /// Solve the Lifted Bellman LP of a dataset exactly: the best values that it supports
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Agents(args) => agents::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Verify(args) => verify::run(&args),

@@ -1,10 +1,14 @@
 //! `album bench`: how fast album is on this machine.
 
+mod cost;
 mod solve;
 mod step;
 
 use crate::failure::Failure;
+use album_agents::{Agent, Learner};
+use album_data::{Dataset, Sampler, Segments};
 use clap::Subcommand;
+use std::time::Instant;
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -17,6 +21,8 @@ pub struct Args {
 enum What {
     /// The exact solvers on MudWorld against SciPy's linprog, and how they scale
     Solve(solve::Args),
+    /// The paper's cost table for every agent: parameters, operations, time, value networks, memory
+    Cost(cost::Args),
     /// One training step of ALBUM at the paper's sizes, and how it grows
     Step(step::Args),
 }
@@ -25,8 +31,27 @@ enum What {
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Solve(args) => solve::run(args),
+        What::Cost(args) => cost::run(args),
         What::Step(args) => step::run(args),
     }
+}
+
+/// Seconds of each of `steps` updates as training does them, after some to warm up, and of sampling within them.
+fn time_steps(agent: &mut Learner, data: &Dataset, steps: usize) -> Result<Vec<(f64, f64)>, Failure> {
+    const WARM_UP: usize = 6;
+    let segments = Segments::new(agent.segments()).map_err(|e| Failure::Config(e.to_string()))?;
+    let sampler = Sampler::new(0, data.len());
+    let mut rows = segments.batch(data, agent.batch_size());
+    let mut times = Vec::with_capacity(WARM_UP + steps);
+    for step in 0..(WARM_UP + steps) as u64 {
+        let start = Instant::now();
+        sampler.fill(step, rows.indices_mut());
+        segments.gather(data, &mut rows);
+        let sampled = start.elapsed().as_secs_f64();
+        agent.update(&rows, step, None);
+        times.push((start.elapsed().as_secs_f64(), sampled));
+    }
+    Ok(times.split_off(WARM_UP))
 }
 
 fn median<T>(rounds: &[T], value: impl Fn(&T) -> f64) -> f64 {

@@ -1,16 +1,16 @@
 //! `album bench step`: one ALBUM update as training does it, sampling included.
 
-use super::{median, peak_mib};
+use super::{median, peak_mib, time_steps};
 use crate::failure::Failure;
 use crate::output;
+use crate::sizes::antmaze_large;
 use album_agents::album::Config;
 use album_agents::{Agent, Common, Learner};
-use album_data::{Dataset, Rows, Sampler, Segments, rng};
+use album_data::{Dataset, Segments};
 use album_nn::{Pool, product_rate};
 use album_report::number::compact;
 use album_report::table::Table;
 use serde::Serialize;
-use std::time::Instant;
 
 /// One training step.
 #[derive(clap::Args)]
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.batch == 0 || args.width == 0 || args.rounds == 0 {
         return Err(Failure::Usage("--batch, --width and --rounds must be at least 1".into()));
     }
-    let data = data()?;
+    let data = antmaze_large(20)?;
     let rate = product_rate(&Pool::new(1));
     let (step, parameters) = time(args.threads, args.batch, args.width, args.rounds, &data, rate)?;
     let peak_rss_mib = peak_mib();
@@ -86,29 +86,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.json { output::print_json(&report) } else { output::print(&text(&report)) }
 }
 
-/// Random data of the sizes of antmaze-large: what is in it does not matter to the time of a step, except that a share
-/// of the hinges is active as in training.
-fn data() -> Result<Dataset, Failure> {
-    const ROWS: usize = 20_000;
-    let (observation_dim, action_dim) = (29, 8);
-    let mut draw = rng::stream(0, "bench");
-    let mut normal = |n: usize| -> Vec<f32> {
-        (0..n.div_ceil(2)).flat_map(|_| rng::normal_pair(&mut draw)).map(|x| x as f32).take(n).collect()
-    };
-    let observations = normal(ROWS * observation_dim);
-    let actions = normal(ROWS * action_dim).into_iter().map(f32::tanh).collect();
-    Dataset::from_rows(Rows {
-        observation_dim,
-        action_dim,
-        observations,
-        actions,
-        rewards: vec![-1.0; ROWS],
-        masks: vec![1.0; ROWS],
-        terminals: (0..ROWS).map(|row| row % 1000 == 999).collect(),
-    })
-    .map_err(Failure::Data)
-}
-
 fn time(
     threads: usize,
     batch: usize,
@@ -121,21 +98,11 @@ fn time(
     let paper = Config::default();
     let common = Common { hidden: vec![width; 4], batch_size: batch, ..paper.common };
     let mut agent = Learner::new(&Config { common, ..paper }, data, 1_000_000, 0, &pool)?;
+    let timed = time_steps(&mut agent, data, rounds)?;
+    let seconds = median(&timed, |t| t.0);
     let segments = Segments::new(agent.segments()).map_err(|e| Failure::Config(e.to_string()))?;
-    let sampler = Sampler::new(0, data.len());
     let mut rows = segments.batch(data, batch);
-    let mut times = Vec::with_capacity(rounds);
-    let warm_up = 5;
-    for step in 0..(warm_up + rounds) as u64 {
-        let start = Instant::now();
-        sampler.fill(step, rows.indices_mut());
-        segments.gather(data, &mut rows);
-        let sampled = start.elapsed().as_secs_f64();
-        agent.update(&rows, step, None);
-        times.push((start.elapsed().as_secs_f64(), sampled));
-    }
-    let timed = &times[warm_up..];
-    let seconds = median(timed, |t| t.0);
+    segments.gather(data, &mut rows);
     let gflop = agent.operations(&rows) / 1e9;
     let timing = Timing {
         threads: pool.threads(),
@@ -144,7 +111,7 @@ fn time(
         ms_per_step: 1e3 * seconds,
         gflop_per_step: gflop,
         gemm_share: gflop / seconds / (rate * pool.threads() as f64),
-        sampling_share: median(timed, |t| t.1 / t.0),
+        sampling_share: median(&timed, |t| t.1 / t.0),
     };
     Ok((timing, agent.parameters()))
 }
