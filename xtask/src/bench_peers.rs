@@ -1,45 +1,93 @@
-//! `cargo xtask bench-peers`: the same ALBUM step by album, JAX and PyTorch, in turns.
+//! `cargo xtask bench-peers [AGENT...]`: the same training step by album and by its peers, in turns.
 
 use crate::{cargo, python, root, run};
-use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 /// Rounds; each program runs once per round, because a shared machine is never equally fast twice.
 const ROUNDS: usize = 9;
 
-pub fn run_all() -> Result<(), String> {
+/// The agents that have peers.
+const AGENTS: [&str; 4] = ["album", "iql", "rebrac", "fql"];
+
+pub fn run_all(agents: &[String]) -> Result<(), String> {
+    if let Some(unknown) = agents.iter().find(|name| !AGENTS.contains(&name.as_str())) {
+        return Err(format!("there is no peer of `{unknown}`; there are {}", AGENTS.join(", ")));
+    }
     let python = python::peers(&root())?;
     run("build", cargo(&["build", "--release", "--package", "album"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let album = target.join("release").join("album");
-    let peers = root().join("benches").join("peers");
-    // A comparison means something only if all three compute the same: PyTorch repeats the trace that JAX recorded and
-    // that album's tests repeat.
-    let mut check = Command::new(python.interpreter());
-    check.arg(peers.join("album_step_torch.py")).arg("--check");
-    check.arg(root().join("crates/album-nn/tests/data/album_trace.json"));
-    run("PyTorch repeats the trace of JAX", check)?;
-    let mut times: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for agent in AGENTS.iter().filter(|name| agents.is_empty() || agents.iter().any(|asked| asked == *name)) {
+        contest(agent, &album, python.interpreter())?;
+    }
+    Ok(())
+}
+
+/// The programs that take turns: their names and how they are run.
+fn contestants(agent: &str, album: &Path, python: &Path) -> Vec<(&'static str, Vec<String>)> {
+    let command = |program: &Path, arguments: &[&str]| {
+        let arguments = arguments.iter().map(|x| (*x).to_owned());
+        std::iter::once(program.display().to_string()).chain(arguments).collect::<Vec<_>>()
+    };
+    let script = |name: &str| root().join("benches").join("peers").join(name).display().to_string();
+    if agent == "album" {
+        let peer = |name| command(python, &[&script(name), "--rounds", "40", "--json"]);
+        return vec![
+            ("album", command(album, &["bench", "step", "--rounds", "40", "--json"])),
+            ("jax", peer("album_step_jax.py")),
+            ("torch", peer("album_step_torch.py")),
+        ];
+    }
+    let peer = [&script("baseline_step_jax.py"), "--agent", agent, "--rounds", "40", "--json"];
+    vec![
+        ("album", command(album, &["bench", "cost", "--measure", agent, "--steps", "40"])),
+        ("jax", command(python, &peer)),
+    ]
+}
+
+/// A comparison means something only if all compute the same: the peers repeat the traces that album's tests repeat. Of
+/// ALBUM, JAX itself recorded the trace.
+fn check(agent: &str, python: &Path) -> Result<(), String> {
+    let data = |path: &str| root().join("crates").join(path);
+    let (script, trace) = match agent {
+        "album" => ("album_step_torch.py", data("album-nn/tests/data/album_trace.json")),
+        "iql" => ("baseline_step_jax.py", data("album-agents/tests/data/iql-awr.npz")),
+        _ => ("baseline_step_jax.py", data(&format!("album-agents/tests/data/{agent}.npz"))),
+    };
+    let mut check = Command::new(python);
+    check.arg(root().join("benches").join("peers").join(script));
+    if agent != "album" {
+        check.args(["--agent", agent]);
+    }
+    check.arg("--check").arg(trace);
+    run(&format!("the peer of {agent} repeats its trace"), check)
+}
+
+fn contest(agent: &str, album: &Path, python: &Path) -> Result<(), String> {
+    check(agent, python)?;
+    let contestants = contestants(agent, album, python);
+    let mut times: Vec<Vec<(f64, f64)>> = contestants.iter().map(|_| Vec::new()).collect();
     for round in 1..=ROUNDS {
-        eprintln!("round {round} of {ROUNDS}");
-        let mut ours = Command::new(&album);
-        ours.args(["bench", "step", "--rounds", "40", "--json"]);
-        times.entry("album").or_default().push(measure(ours)?);
-        for (name, script) in [("jax", "album_step_jax.py"), ("torch", "album_step_torch.py")] {
-            let mut peer = Command::new(python.interpreter());
-            peer.arg(peers.join(script)).args(["--rounds", "40", "--json"]);
-            times.entry(name).or_default().push(measure(peer)?);
+        eprintln!("{agent}: round {round} of {ROUNDS}");
+        for ((_, words), times) in contestants.iter().zip(&mut times) {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            times.push(measure(command)?);
         }
     }
-    let middle = |name: &str, part: fn(&(f64, f64)) -> f64| {
-        let mut values: Vec<f64> = times[name].iter().map(part).collect();
+    let middle = |times: &[(f64, f64)], part: fn(&(f64, f64)) -> f64| {
+        let mut values: Vec<f64> = times.iter().map(part).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    let ours = middle("album", |x| x.0);
-    for name in ["album", "jax", "torch"] {
-        let (ms, mib) = (middle(name, |x| x.0), middle(name, |x| x.1));
-        eprintln!("{name:>6}: {ms:6.1} ms/step, {mib:5.0} MiB; album is {:.2} times as fast", ms / ours);
+    let ours = middle(&times[0], |x| x.0);
+    for ((name, _), times) in contestants.iter().zip(&times) {
+        let (ms, mib) = (middle(times, |x| x.0), middle(times, |x| x.1));
+        eprintln!(
+            "{agent} by {name:>6}: {ms:6.1} ms/step, {mib:5.0} MiB; album is {:.2} times as fast",
+            ms / ours
+        );
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ const USAGE: &str = "usage: cargo xtask <task>
 
   test          set up, then formatting, clippy, all tests (HiGHS included), doc tests, documentation
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
-  bench-peers   one ALBUM training step: album, JAX and PyTorch interleaved in one run
+  bench-peers   one training step of ALBUM, IQL, ReBRAC and FQL (or those named): album against JAX and PyTorch in turns
   bench-envs    environments of OGBench: steps a second of workers against a plain loop in Python
   setup         only the set-up: private Python environments under target/";
 
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let result = match task.as_str() {
         "test" => test(),
         "bench-solve" => bench_solve(),
-        "bench-peers" => bench_peers::run_all(),
+        "bench-peers" => bench_peers::run_all(&std::env::args().skip(2).collect::<Vec<_>>()),
         "bench-envs" => bench_envs(),
         "setup" => python::tools(&root()).and_then(|_| python::ogbench(&root())).map(|_| ()),
         _ => Err(USAGE.into()),

@@ -47,7 +47,7 @@ pub struct Args {
 #[derive(Serialize, Deserialize)]
 struct Measured {
     ms_per_step: f64,
-    peak_mib: f64,
+    peak_rss_mib: f64,
 }
 
 #[derive(Serialize)]
@@ -58,7 +58,7 @@ struct Row {
     gflop_per_step: f64,
     ms_per_step: f64,
     value_networks: usize,
-    peak_mib: f64,
+    peak_rss_mib: f64,
 }
 
 #[derive(Serialize)]
@@ -163,7 +163,7 @@ fn measure(name: &str, args: &Args) -> Result<Measured, Failure> {
     // The mean of an even and an odd step, because some agents do not do the same at both.
     let pairs: Vec<f64> =
         times.chunks(2).map(|t| t.iter().map(|t| t.0).sum::<f64>() / t.len() as f64).collect();
-    Ok(Measured { ms_per_step: 1e3 * median(&pairs, |t| *t), peak_mib: peak_mib().unwrap_or(f64::NAN) })
+    Ok(Measured { ms_per_step: 1e3 * median(&pairs, |t| *t), peak_rss_mib: peak_mib().unwrap_or(f64::NAN) })
 }
 
 fn in_a_process(name: &str, args: &Args) -> Result<Measured, Failure> {
@@ -191,7 +191,7 @@ fn row(name: &str, measured: &[Measured]) -> Result<Row, Failure> {
         gflop_per_step: agent.operations(&batch) / 1e9,
         ms_per_step: median(measured, |m| m.ms_per_step),
         value_networks: agent.value_networks(),
-        peak_mib: median(measured, |m| m.peak_mib),
+        peak_rss_mib: median(measured, |m| m.peak_rss_mib),
     })
 }
 
@@ -204,7 +204,7 @@ fn table(rows: &[Row]) -> Table {
             compact(row.gflop_per_step),
             compact(row.ms_per_step),
             row.value_networks.to_string(),
-            format!("{:.0}", row.peak_mib),
+            format!("{:.0}", row.peak_rss_mib),
         ])
     })
 }
