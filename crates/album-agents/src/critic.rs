@@ -2,7 +2,7 @@
 //! differences.
 
 use crate::agent::AgentError;
-use crate::algorithm::Inputs;
+use crate::algorithm::{Inputs, Measures};
 use crate::common::{at_least_one, positive, rate};
 use crate::networks::{Id, Networks};
 use album_nn::{MlpSpec, Var};
@@ -101,6 +101,35 @@ impl Critic {
     /// The target networks' Q of every member.
     pub fn target<'t>(&self, nets: &Networks, s: Var<'t>, a: Var<'t>) -> Var<'t> {
         s.tape().apply_frozen(&nets[self.target], s.tape().concat_cols(&[s, a]))
+    }
+
+    /// The loss of temporal differences where the policy does `a_next` in s'.
+    pub fn temporal_difference<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        c: &CriticConfig,
+        gamma: f64,
+        a_next: Var<'t>,
+    ) -> TemporalDifference<'t> {
+        let y = one_step_target(x, gamma, c.q_agg.of(self.target(nets, x.s_next(), a_next)));
+        let q = self.online(nets, x.s(), x.a());
+        TemporalDifference { loss: (q - y).square().mean(), q }
+    }
+}
+
+/// `E[ (Q_i(s,a) - y)^2 ]`, the mean over rows and members, with `y = r + gamma m agg_i Qbar_i(s', a')`.
+pub struct TemporalDifference<'t> {
+    /// The loss.
+    pub loss: Var<'t>,
+    /// Q(s,a) of every member.
+    pub q: Var<'t>,
+}
+
+impl<'t> TemporalDifference<'t> {
+    /// Its columns in the log.
+    pub fn measure(&self, measures: &mut Measures<'t>) {
+        measures.mean("critic/critic_loss", self.loss).q(self.q);
     }
 }
 

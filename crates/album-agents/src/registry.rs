@@ -2,13 +2,24 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::Setup;
-use crate::{album, bc, hinge_iql, iql, rebrac};
+use crate::{album, bc, fawac, fbrac, fql, hinge_iql, ifql, ifql_album, iql, rebrac};
 use album_data::suggest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Every algorithm, in the order of `album agents`.
-pub const AGENTS: &[Kind] = &[album::KIND, bc::KIND, hinge_iql::KIND, iql::KIND, rebrac::KIND];
+pub const AGENTS: &[Kind] = &[
+    album::KIND,
+    bc::KIND,
+    fawac::KIND,
+    fbrac::KIND,
+    fql::KIND,
+    hinge_iql::KIND,
+    ifql::KIND,
+    ifql_album::KIND,
+    iql::KIND,
+    rebrac::KIND,
+];
 
 /// An algorithm that can be chosen by name.
 pub struct Kind {

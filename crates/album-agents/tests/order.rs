@@ -51,7 +51,7 @@ fn part_target(agent: &mut Learner, name: &str) {
 #[test]
 fn targets_mix_in_the_weights_from_before_the_step() {
     let data = data();
-    for name in ["iql", "rebrac"] {
+    for name in ["fawac", "fbrac", "fql", "ifql", "iql", "rebrac"] {
         let (mut agent, batch) = agent(name, "tau = 0.5", &data);
         part_target(&mut agent, "q_target");
         let before = agent.state();
@@ -70,7 +70,7 @@ fn targets_mix_in_the_weights_from_before_the_step() {
 fn all_networks_move_at_once_from_the_same_parameters() {
     // The actor's first step is the same whether the critic stands still or leaps: it sees the old critic.
     let data = data();
-    for name in ["album", "iql", "rebrac"] {
+    for name in ["album", "fql", "iql", "rebrac"] {
         let (mut agent, batch) = agent(name, "", &data);
         let (_, expected) = agent.gradients(&batch, 0, &mut Noise::at(0, 0));
         let gradient = &expected.iter().find(|(network, _)| *network == "actor").unwrap().1;
@@ -116,14 +116,18 @@ fn a_delayed_actor_rests_with_its_targets_but_drifts_on() {
 
 #[test]
 fn a_clipped_action_passes_no_gradient_of_q() {
-    // The actor's mean is far outside: Q sees the clipped action, and only behaviour cloning pulls.
+    // The actor's first component is far outside: Q sees it clipped, and nothing else pulls.
     let data = data();
-    let (mut agent, batch) = agent("iql", "extraction = \"ddpgbc\"\nalpha = 0.0", &data);
-    let mut state = agent.state();
-    let actor = state.networks.iter_mut().find(|network| network.name == "actor").unwrap();
-    actor.weights.last_mut().unwrap().data.fill(9.0);
-    agent.load(&state).unwrap();
-    let (_, gradients) = agent.gradients(&batch, 0, &mut Noise::at(0, 0));
-    let actor = gradients.iter().find(|(name, _)| *name == "actor").unwrap();
-    assert!(actor.1.iter().all(|tensor| tensor.data.iter().all(|g| *g == 0.0)));
+    for (name, settings) in [("iql", "extraction = \"ddpgbc\"\nalpha = 0.0"), ("fql", "alpha = 0.0")] {
+        let (mut agent, batch) = agent(name, settings, &data);
+        let mut state = agent.state();
+        let actor = state.networks.iter_mut().find(|network| network.name == "actor").unwrap();
+        actor.weights.last_mut().unwrap().data = vec![50.0, 0.0];
+        agent.load(&state).unwrap();
+        let (_, gradients) = agent.gradients(&batch, 0, &mut Noise::at(0, 0));
+        let actor = gradients.iter().find(|(name, _)| *name == "actor").unwrap();
+        let bias = &actor.1.last().unwrap().data;
+        assert_eq!(bias[0], 0.0, "{name}");
+        assert_ne!(bias[1], 0.0, "{name}");
+    }
 }

@@ -168,13 +168,14 @@ def shifted(net, along, eps):
     return [[{n: layer[n] + eps * next(flat) for n in order if n in layer} for layer in layers] for layers in net]
 
 
-def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, **windows):
+def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, cycle=STEPS, **windows):
     """Writes data/FILE.npz.
 
     agent, config: what album is told; `config` is TOML without the common part.
     nets: trained networks by name, in album's order.
     loss(p, f, batch, noise, step) -> (total, {metric: value}); f holds the targets too.
     draws(rng) -> the arrays of one update's noise, in the order in which album draws them.
+    cycle: the loss is told the step modulo this number, and compiled for each of them.
     lr: a number, or one by network. targets: {name: (online, tau)}. windows: what `gather` is told.
     """
     rng = np.random.default_rng(seed)
@@ -205,7 +206,7 @@ def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=
             out[f"noise/{step}/{i}"] = x
         noise = [jnp.asarray(x, jnp.float64) for x in noise]
         f = {**p, **fixed}
-        (total, metrics), g = differentiate(p, f, batch, noise, step)
+        (total, metrics), g = differentiate(p, f, batch, noise, step % cycle)
         losses.append(float(total))
         if step == 0:
             keep("gradient", g)

@@ -1,0 +1,44 @@
+//! Parameters and value networks at the sizes of antmaze-large (29 observations, 8 actions, four layers of 512), which
+//! are those of the paper's cost table where it has the agent.
+#![allow(clippy::unwrap_used)]
+
+use album_agents::{Agent, Learner};
+use album_data::{Dataset, Rows};
+use album_nn::Pool;
+
+/// Agent, settings, parameters, value networks.
+const AGENTS: &[(&str, &str, usize, usize)] = &[
+    ("fawac", "", 4_868_109, 5),
+    ("fbrac", "", 4_060_172, 4),
+    ("fql", "", 4_871_700, 4),
+    ("fql", "ensemble = 1", 3_247_634, 2),
+    ("fql", "target_network = false", 3_247_634, 2),
+    ("fql", "ensemble = 1\ntarget_network = false", 2_435_601, 1),
+    ("ifql", "", 4_868_109, 5),
+    ("ifql-album", "", 2_432_010, 2),
+];
+
+#[test]
+fn every_agent_has_its_parameters() {
+    let data = Dataset::from_rows(Rows {
+        observation_dim: 29,
+        action_dim: 8,
+        observations: vec![0.0; 2 * 29],
+        actions: vec![0.0; 2 * 8],
+        rewards: vec![0.0; 2],
+        masks: vec![1.0; 2],
+        terminals: vec![false, true],
+    })
+    .unwrap();
+    for &(name, settings, parameters, value_networks) in AGENTS {
+        let kind = album_agents::find(name).unwrap();
+        let mut table = kind.defaults().unwrap();
+        table.extend(settings.parse::<toml::Table>().unwrap());
+        let agent = Learner::new(kind.setup(&table).unwrap().as_ref(), &data, 1, 0, &Pool::new(1)).unwrap();
+        assert_eq!(
+            (agent.parameters(), agent.value_networks()),
+            (parameters, value_networks),
+            "{name} {settings}"
+        );
+    }
+}
