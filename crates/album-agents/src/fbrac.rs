@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub const KIND: Kind =
     Kind::new::<Config>("fbrac", "Flow", "arXiv 2502.02538", paper, "lr = 1e-3\nalpha = 0.3");
 
-/// Hyperparameters. Defaults are those of FQL's code base.
+/// Hyperparameters. Defaults are those of FQL's code base, but for `alpha`, which it does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
