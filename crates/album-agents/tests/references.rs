@@ -6,7 +6,7 @@
 use album_agents::{AGENTS, Agent, Learner, Metrics, Noise};
 use album_data::{DType, Dataset, Npz, Rows, Segments};
 use album_nn::{Pool, Tensor};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 struct Trace {
@@ -145,7 +145,7 @@ fn replay(trace: &Trace) {
             if step == 0 { 1e-5 } else { 1e-3 },
         );
         if step == 0 {
-            let expected: HashMap<String, f64> = serde_json::from_str(&trace.text("metrics")).unwrap();
+            let expected: BTreeMap<String, f64> = serde_json::from_str(&trace.text("metrics")).unwrap();
             for (name, expected) in expected {
                 let found = metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("no {name}")).1;
                 close(&format!("{}: {name}", trace.file), found, expected, 1e-5);
