@@ -11,6 +11,7 @@ mod algorithm;
 pub mod bc;
 mod common;
 mod critic;
+mod distilled_flow;
 mod encoding;
 pub mod fawac;
 pub mod fbrac;
