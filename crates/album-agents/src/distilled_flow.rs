@@ -10,7 +10,7 @@
 
 use crate::algorithm::{Decide, Inputs, Measures};
 use crate::critic::{Aggregate, Critic, maximise};
-use crate::flow::{Through, euler, field_spec, matching_error, one_step_spec};
+use crate::flow::{self, Through, euler, field_spec, matching_error, one_step_spec};
 use crate::networks::{Id, Networks};
 use album_nn::Var;
 
@@ -40,7 +40,7 @@ pub struct Spec<'a> {
     /// Weight of the distillation.
     pub alpha: f64,
     /// Whether the Q term is divided by the mean of |Q|.
-    pub normalize_q: bool,
+    pub normalize_q_loss: bool,
     /// Steps of Euler's method.
     pub flow_steps: usize,
 }
@@ -52,7 +52,7 @@ pub struct DistilledFlow {
     actor: Id,
     x: usize,
     alpha: f32,
-    normalize_q: bool,
+    normalize_q_loss: bool,
     flow_steps: usize,
 }
 
@@ -77,7 +77,7 @@ impl DistilledFlow {
             actor: nets.policy(actor, one_step_spec(s, x, hidden).layer_norm(layer_norm), spec.lr),
             x,
             alpha: spec.alpha as f32,
-            normalize_q: spec.normalize_q,
+            normalize_q_loss: spec.normalize_q_loss,
             flow_steps: spec.flow_steps,
         }
     }
@@ -116,15 +116,14 @@ impl DistilledFlow {
 
         let pi = mu.clip(-1.0, 1.0);
         let q = q(pi);
-        let q_loss = maximise(q, self.normalize_q);
+        let q_loss = maximise(q, self.normalize_q_loss);
         let total = flow + self.alpha * distill + q_loss;
         ActorLosses { total, flow, distill, q_loss, q, mse: (pi - a).square() }
     }
 
     /// Acts by one draw of the one-step policy.
     pub fn decide(&self, nets: &Networks) -> Decide {
-        let (actor, columns) = (nets[self.actor].clone(), self.x);
-        Box::new(move |x| x.tape.apply_frozen(&actor, x.tape.concat_cols(&[x.s, x.normal(1, columns)])))
+        flow::one_step(&nets[self.actor])
     }
 }
 
@@ -143,4 +142,16 @@ pub fn column_mask<'t>(valids: Var<'t>, width: usize) -> Var<'t> {
     let (rows, chunk) = (valids.rows(), valids.cols());
     let ones = valids.tape().filled(rows * chunk, width, 1.0);
     (valids.reshape(rows * chunk, 1) * ones).reshape(rows, chunk * width)
+}
+
+/// What FQL uses in an environment: the weight of the distillation and the aggregation of target values. Agents that
+/// are built on it start from there.
+pub fn fql_preset(environment: &str) -> (f64, &'static str) {
+    let alpha = match environment {
+        "humanoidmaze-medium" | "humanoidmaze-large" => 30.0,
+        "cube-single" | "cube-double" | "scene" => 300.0,
+        "puzzle-3x3" | "puzzle-4x4" => 1000.0,
+        _ => 10.0,
+    };
+    (alpha, if environment.starts_with("antmaze") { "min" } else { "mean" })
 }
