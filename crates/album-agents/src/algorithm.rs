@@ -5,7 +5,7 @@ use crate::agent::{AgentError, Metrics};
 use crate::common::Common;
 use crate::networks::{Id, Networks};
 use crate::noise::Noise;
-use album_data::{Batch, SegmentConfig};
+use album_data::{Batch, Dataset, SegmentConfig};
 use album_nn::{Tape, Var};
 use std::cell::RefCell;
 
@@ -24,6 +24,11 @@ pub trait Setup: std::fmt::Debug {
 
     /// Makes the networks and the algorithm that trains them.
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm>;
+
+    /// The same for data of which more than its sizes matters.
+    fn build_for(&self, _data: &Dataset, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        self.build(sizes, nets)
+    }
 }
 
 /// The widths of what networks see and return.

@@ -56,7 +56,7 @@ impl Learner {
         let mut nets = Networks::new(seed);
         let sizes = Sizes { s: encoding.dim(), a: data.action_dim() };
         Ok(Learner {
-            algorithm: setup.build(sizes, &mut nets),
+            algorithm: setup.build_for(data, sizes, &mut nets),
             tape: Tape::new(pool),
             states: Vec::new(),
             action_dim: sizes.a,

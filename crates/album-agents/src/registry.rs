@@ -2,7 +2,9 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::Setup;
-use crate::{album, bc, fawac, fbrac, fql, hinge_iql, ifql, ifql_album, iql, rebrac};
+use crate::{
+    album, bc, cgq, deas, dqc, fawac, fbrac, fql, hinge_iql, ifql, ifql_album, iql, nfql, qc_fql, rebrac,
+};
 use album_data::suggest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,6 +13,9 @@ use serde::de::DeserializeOwned;
 pub const AGENTS: &[Kind] = &[
     album::KIND,
     bc::KIND,
+    cgq::KIND,
+    deas::KIND,
+    dqc::KIND,
     fawac::KIND,
     fbrac::KIND,
     fql::KIND,
@@ -18,6 +23,8 @@ pub const AGENTS: &[Kind] = &[
     ifql::KIND,
     ifql_album::KIND,
     iql::KIND,
+    nfql::KIND,
+    qc_fql::KIND,
     rebrac::KIND,
 ];
 

@@ -8,6 +8,9 @@ use album_nn::Pool;
 
 /// Agent, settings, parameters, value networks.
 const AGENTS: &[(&str, &str, usize, usize)] = &[
+    ("cgq", "", 10_054_840, 8),
+    ("deas", "", 6_165_625, 5),
+    ("dqc", "", 6_692_879, 7),
     ("fawac", "", 4_868_109, 5),
     ("fbrac", "", 4_060_172, 4),
     ("fql", "", 4_871_700, 4),
@@ -16,6 +19,8 @@ const AGENTS: &[(&str, &str, usize, usize)] = &[
     ("fql", "ensemble = 1\ntarget_network = false", 2_435_601, 1),
     ("ifql", "", 4_868_109, 5),
     ("ifql-album", "", 2_432_010, 2),
+    ("nfql", "", 4_871_700, 4),
+    ("qc-fql", "", 5_002_836, 4),
 ];
 
 #[test]

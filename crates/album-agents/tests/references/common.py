@@ -18,7 +18,6 @@ jax.config.update("jax_enable_x64", True)
 
 S, A, ROWS, STEPS = 5, 2, 16, 20
 HIDDEN = [16, 12]
-COMMON = f'hidden = {HIDDEN}\nbatch_size = {ROWS}\ngamma = 0.9\n'
 GAMMA = 0.9
 
 
@@ -168,7 +167,10 @@ def shifted(net, along, eps):
     return [[{n: layer[n] + eps * next(flat) for n in order if n in layer} for layer in layers] for layers in net]
 
 
-def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, cycle=STEPS, **windows):
+def record(
+    file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, cycle=STEPS,
+    hidden=HIDDEN, **windows,
+):
     """Writes data/FILE.npz.
 
     agent, config: what album is told; `config` is TOML without the common part.
@@ -176,13 +178,13 @@ def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=
     loss(p, f, batch, noise, step) -> (total, {metric: value}); f holds the targets too.
     draws(rng) -> the arrays of one update's noise, in the order in which album draws them.
     cycle: the loss is told the step modulo this number, and compiled for each of them.
-    lr: a number, or one by network. targets: {name: (online, tau)}. windows: what `gather` is told.
+    lr: a number, or one by network. targets: {name: (online, tau)}. hidden: of all networks. windows: what `gather` is told.
     """
     rng = np.random.default_rng(seed)
     data = dataset(rng)
     n = len(starts(data))
     targets = targets or {}
-    out = {"agent": text(agent), "config": text(COMMON + config), **data}
+    out = {"agent": text(agent), "config": text(common(hidden) + config), **data}
     p = nets
     fixed = {name: jax.tree.map(lambda x: x, nets[online]) for name, (online, _) in targets.items()}
     # A target that differs from its network from the start shows where the two are mixed up.
@@ -233,6 +235,10 @@ def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=
     path = pathlib.Path(__file__).parent.parent / "data" / f"{file}.npz"
     np.savez_compressed(path, **{name.replace('/', '.'): x for name, x in out.items()})
     print(f"{path.name}: {path.stat().st_size // 1024} KiB, loss {losses[0]:.5f} to {losses[-1]:.5f}")
+
+
+def common(hidden):
+    return f"hidden = {hidden}\nbatch_size = {ROWS}\ngamma = {GAMMA}\n"
 
 
 def text(x):
