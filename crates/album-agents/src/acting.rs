@@ -52,18 +52,48 @@ impl<'t> Situation<'t, '_> {
 
     /// Of `n` candidate rows for each situation, the one with the highest score (a column).
     pub fn best(&self, n: usize, candidates: Var<'t>, scores: Var<'t>) -> Var<'t> {
+        self.chosen(n, candidates, scores, |_, scores| {
+            (0..n).max_by(|&x, &y| scores[x].total_cmp(&scores[y]).then(y.cmp(&x))).unwrap_or(0)
+        })
+    }
+
+    /// Of `n` candidate rows for each situation, one drawn with probabilities proportional to the exponentials of the
+    /// scores (a column).
+    pub fn drawn(&self, n: usize, candidates: Var<'t>, scores: Var<'t>) -> Var<'t> {
+        let uniform = self.uniform();
+        self.chosen(n, candidates, scores, |i, scores| {
+            let top = scores.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x.into()));
+            let sums: Vec<f64> = scores
+                .iter()
+                .scan(0.0, |sum, &x| {
+                    *sum += (f64::from(x) - top).exp();
+                    Some(*sum)
+                })
+                .collect();
+            let threshold = f64::from(uniform[i]) * sums.last().copied().unwrap_or(0.0);
+            sums.iter().position(|&sum| sum > threshold).unwrap_or(n - 1)
+        })
+    }
+
+    /// Of `n` candidate rows for each situation, the one that `choose` picks by the number of the situation and the
+    /// scores.
+    fn chosen(
+        &self,
+        n: usize,
+        candidates: Var<'t>,
+        scores: Var<'t>,
+        choose: impl Fn(usize, &[f32]) -> usize,
+    ) -> Var<'t> {
         let cols = candidates.cols();
-        let best: Vec<f32> = candidates.with_value(|candidates| {
+        let rows: Vec<f32> = candidates.with_value(|candidates| {
             scores.with_value(|scores| {
-                let choose = |(i, scores): (usize, &[f32])| {
-                    let best =
-                        (0..n).max_by(|&x, &y| scores[x].total_cmp(&scores[y]).then(y.cmp(&x))).unwrap_or(0);
-                    candidates[(i * n + best) * cols..][..cols].to_vec()
+                let row = |(i, scores): (usize, &[f32])| {
+                    candidates[(i * n + choose(i, scores)) * cols..][..cols].to_vec()
                 };
-                scores.chunks(n).enumerate().flat_map(choose).collect()
+                scores.chunks(n).enumerate().flat_map(row).collect()
             })
         });
-        self.tape.constant_slice(self.rows.len(), cols, &best)
+        self.tape.constant_slice(self.rows.len(), cols, &rows)
     }
 
     /// One number uniform on [0, 1) for each situation.

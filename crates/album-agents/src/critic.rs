@@ -83,7 +83,17 @@ impl Critic {
         hidden: &[usize],
         c: &CriticConfig,
     ) -> Self {
-        let q = nets.value(name, value_spec(inputs, hidden).members(c.ensemble), c.lr);
+        Critic::of_shape(nets, [name, target_name], value_spec(inputs, hidden), c)
+    }
+
+    /// The same with members of any shape.
+    pub fn of_shape(
+        nets: &mut Networks,
+        [name, target_name]: [&'static str; 2],
+        spec: MlpSpec,
+        c: &CriticConfig,
+    ) -> Self {
+        let q = nets.value(name, spec.members(c.ensemble), c.lr);
         let target = if c.target_network { nets.target(target_name, q, c.tau) } else { q };
         Critic { q, target }
     }

@@ -2,13 +2,22 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::Setup;
-use crate::{album, bc, hinge_iql, iql, rebrac};
+use crate::{album, bc, cac, hinge_iql, idql, iql, rebrac, srpo};
 use album_data::suggest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Every algorithm, in the order of `album agents`.
-pub const AGENTS: &[Kind] = &[album::KIND, bc::KIND, hinge_iql::KIND, iql::KIND, rebrac::KIND];
+pub const AGENTS: &[Kind] = &[
+    album::KIND,
+    bc::KIND,
+    cac::KIND,
+    hinge_iql::KIND,
+    idql::KIND,
+    iql::KIND,
+    rebrac::KIND,
+    srpo::KIND,
+];
 
 /// An algorithm that can be chosen by name.
 pub struct Kind {

@@ -148,6 +148,15 @@ def adam(p, m, v, g, t, lr):
     return jax.tree.map(move, p, m, v), m, v
 
 
+def clipped(g, most, first):
+    """Gradients with the norm of those in `first`, and that of the others, at most `most`."""
+    out = {}
+    for group in [[n for n in g if n in first], [n for n in g if n not in first]]:
+        norm = jnp.sqrt(sum((x**2).sum() for n in group for x in jax.tree.leaves(g[n])))
+        out.update({n: jax.tree.map(lambda x: x * jnp.minimum(1.0, most / norm), g[n]) for n in group})
+    return {n: out[n] for n in g}
+
+
 def zeros(tree):
     return jax.tree.map(jnp.zeros_like, tree)
 
@@ -168,13 +177,16 @@ def shifted(net, along, eps):
     return [[{n: layer[n] + eps * next(flat) for n in order if n in layer} for layer in layers] for layers in net]
 
 
-def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, **windows):
+def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, constants=None,
+           max_norm=None, **windows):
     """Writes data/FILE.npz.
 
     agent, config: what album is told; `config` is TOML without the common part.
     nets: trained networks by name, in album's order.
     loss(p, f, batch, noise, step) -> (total, {metric: value}); f holds the targets too.
     draws(rng) -> the arrays of one update's noise, in the order in which album draws them.
+    constants: networks that never change. max_norm: what the gradient of the networks in `max_norm[1]`, and that of all
+    others, is scaled down to (`max_norm[0]`).
     lr: a number, or one by network. targets: {name: (online, tau)}. windows: what `gather` is told.
     """
     rng = np.random.default_rng(seed)
@@ -186,6 +198,7 @@ def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=
     fixed = {name: jax.tree.map(lambda x: x, nets[online]) for name, (online, _) in targets.items()}
     # A target that differs from its network from the start shows where the two are mixed up.
     fixed = {name: jax.tree.map(lambda x: single(x * 0.9 + 0.02), net) for name, net in fixed.items()}
+    fixed.update(constants or {})
     def keep(when, trees):
         for name, net in trees.items():
             for tensor, x in tensors(net).items():
@@ -222,6 +235,8 @@ def record(file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=
         for name, (online, tau) in targets.items():
             if moves(name, step):
                 fixed[name] = jax.tree.map(lambda t, x, tau=tau: tau * x + (1 - tau) * t, fixed[name], p[online])
+        if max_norm:
+            g = clipped(g, *max_norm)
         for name in p:
             p = dict(p)
             p[name], m[name], v[name] = adam(p[name], m[name], v[name], g[name], step + 1, rates[name])
