@@ -169,3 +169,43 @@ impl Policy for Acting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls `f` with situations of `n` episodes.
+    fn situations<T>(n: u64, f: impl Fn(&Situation<'_, '_>) -> T) -> T {
+        let tape = Tape::new(&Pool::new(1));
+        let rows = vec![vec![0.0]; n as usize];
+        let streams = RefCell::new((0..n).map(|episode| rng::stream(episode, "policy")).collect());
+        let s = tape.zeros(n as usize, 1);
+        f(&Situation { tape: &tape, s, rows: &rows, streams })
+    }
+
+    #[test]
+    fn the_best_candidate_is_the_first_with_the_highest_score() {
+        let best = situations(2, |x| {
+            let candidates = x.tape.constant_slice(6, 1, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+            let scores = x.tape.constant_slice(6, 1, &[-3.0, -1.0, -2.0, 7.0, 7.0, 0.0]);
+            x.best(3, candidates, scores).with_value(<[f32]>::to_vec)
+        });
+        assert_eq!(best, [1.0, 3.0]);
+    }
+
+    #[test]
+    fn candidates_are_drawn_by_the_softmax_of_their_scores() {
+        let n = 4000;
+        let drawn = situations(n, |x| {
+            let repeated = |row: [f32; 3]| x.tape.constant_slice(3 * n as usize, 1, &row.repeat(n as usize));
+            // Large scores must not overflow: probabilities 0.2, 0.7 and 0.1.
+            let scores = repeated([1e3 + 0.2f32.ln(), 1e3 + 0.7f32.ln(), 1e3 + 0.1f32.ln()]);
+            x.drawn(3, repeated([0.0, 1.0, 2.0]), scores).with_value(<[f32]>::to_vec)
+        });
+        for (i, expected) in [0.2, 0.7, 0.1].into_iter().enumerate() {
+            let share = drawn.iter().filter(|x| **x == i as f32).count() as f64 / n as f64;
+            // Four standard deviations of a share among 4000 draws are at most 0.032.
+            assert!((share - expected).abs() < 0.035, "{i}: {share} against {expected}");
+        }
+    }
+}

@@ -14,7 +14,7 @@
 //! Draws the noise of `a'` level by level, `z`, `n`, the noise of `pi` level by level, and which Q is maximised (one draw
 //! per row, of which the first counts).
 //!
-//! Acts by one of `samples` actions of `f`, drawn with probabilities proportional to `exp(min_i Qbar_i(s, a))`.
+//! Acts by one of `num_samples` actions of `f`, drawn with probabilities proportional to `exp(min_i Qbar_i(s, a))`.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -74,7 +74,7 @@ pub struct Config {
     /// The largest norm of the gradient of the critic, and of the actor; 0 for no limit. Chosen per environment.
     pub max_grad_norm: f64,
     /// Actions of which one is drawn, at least 1.
-    pub samples: usize,
+    pub num_samples: usize,
 }
 
 impl Default for Config {
@@ -89,7 +89,7 @@ impl Default for Config {
             ema_every: 5,
             ema_after: 1000,
             max_grad_norm: 0.0,
-            samples: 50,
+            num_samples: 50,
         }
     }
 }
@@ -106,7 +106,7 @@ impl Setup for Config {
         at_least_one(&[
             ("levels", self.levels),
             ("ema_every", usize::try_from(self.ema_every).unwrap_or(usize::MAX)),
-            ("samples", self.samples),
+            ("num_samples", self.num_samples),
         ])?;
         if self.critic.ensemble < 2 {
             return fail(
@@ -280,7 +280,7 @@ impl Algorithm for Cac {
     fn decide(&self, nets: &Networks) -> Decide {
         let policy = Consistency { time: nets[self.policy.time].clone(), net: nets[self.policy.net].clone() };
         let q = nets[self.critic.target].clone();
-        let (n, a, levels) = (self.config.samples, self.a, self.config.levels);
+        let (n, a, levels) = (self.config.num_samples, self.a, self.config.levels);
         Box::new(move |x| {
             let s = x.repeated(n);
             let actions = policy.sample(s, levels, Through::Frozen, || x.normal(n, a));

@@ -27,7 +27,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "diffusion",
     "arXiv 2304.10573",
     paper,
-    "lr = 1e-3\nbatch_size = 256\nnoise_width = 64\nema_rate = 0.005\nsamples = 32",
+    "lr = 1e-3\nbatch_size = 256\nnoise_width = 64\nema_rate = 0.005\nnum_samples = 32",
 );
 
 /// Hyperparameters. Defaults are those of the original code.
@@ -50,7 +50,7 @@ pub struct Config {
     /// How fast the policy that acts follows the one that is trained, above 0 and at most 1.
     pub ema_rate: f64,
     /// Actions of which the best is taken, at least 1.
-    pub samples: usize,
+    pub num_samples: usize,
 }
 
 impl Default for Config {
@@ -67,7 +67,7 @@ impl Default for Config {
             noise_net: NoiseNetConfig::default(),
             diffusion_steps: 5,
             ema_rate: 0.001,
-            samples: 64,
+            num_samples: 64,
         }
     }
 }
@@ -104,7 +104,7 @@ impl Setup for Config {
         self.noise_net.check()?;
         open_unit(&[("expectile", self.expectile)])?;
         rate(&[("ema_rate", self.ema_rate)])?;
-        at_least_one(&[("diffusion_steps", self.diffusion_steps), ("samples", self.samples)])
+        at_least_one(&[("diffusion_steps", self.diffusion_steps), ("num_samples", self.num_samples)])
     }
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
@@ -145,7 +145,7 @@ impl Algorithm for Idql {
         let policy = self.acting.copied(nets);
         let q = nets[self.values.critic.target].clone();
         let steps = Steps::new(self.config.diffusion_steps);
-        let (n, a) = (self.config.samples, self.a);
+        let (n, a) = (self.config.num_samples, self.a);
         Box::new(move |x| {
             let s = x.repeated(n);
             let actions = steps.sample(&policy, s, x.normal(n, a), || x.normal(n, a));

@@ -8,16 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Every algorithm, in the order of `album agents`.
-pub const AGENTS: &[Kind] = &[
-    album::KIND,
-    bc::KIND,
-    cac::KIND,
-    hinge_iql::KIND,
-    idql::KIND,
-    iql::KIND,
-    rebrac::KIND,
-    srpo::KIND,
-];
+pub const AGENTS: &[Kind] =
+    &[album::KIND, bc::KIND, cac::KIND, hinge_iql::KIND, idql::KIND, iql::KIND, rebrac::KIND, srpo::KIND];
 
 /// An algorithm that can be chosen by name.
 pub struct Kind {
