@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// What an update draws: a function of the run's seed and the step, so that nothing of it needs to be stored.
 pub enum Noise {
     /// From a random stream.
-    Stream(ChaCha8Rng),
+    Stream(Box<ChaCha8Rng>),
     /// What was recorded elsewhere, draw by draw, to be used again.
     Recorded(VecDeque<Vec<f32>>),
 }
@@ -17,7 +17,7 @@ impl Noise {
     pub fn at(seed: u64, step: u64) -> Self {
         let mut stream = rng::stream(seed, "noise");
         stream.set_stream(step);
-        Noise::Stream(stream)
+        Noise::Stream(Box::new(stream))
     }
 
     /// Standard normal numbers.

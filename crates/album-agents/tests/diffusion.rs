@@ -118,3 +118,81 @@ fn the_policy_of_srpo_waits_and_its_frequencies_stay() {
     let deviation = (frequencies.iter().map(|x| x * x).sum::<f32>() / frequencies.len() as f32).sqrt();
     assert!((15.0..50.0).contains(&deviation), "{deviation}");
 }
+
+/// What a policy does in many episodes, after learning from actions around -0.5 and 0.5 (as often), of which those above 0
+/// are rewarded.
+fn learned(name: &str, settings: &str) -> Vec<f32> {
+    let n = 2000;
+    let mut draw = rng::stream(9, "test");
+    let actions: Vec<f32> = (0..n)
+        .map(|i| if i % 4 < 2 { 0.5 } else { -0.5 } + 0.1 * (rng::unit(&mut draw) as f32 - 0.5))
+        .collect();
+    let data = Dataset::from_rows(Rows {
+        observation_dim: 1,
+        action_dim: 1,
+        observations: (0..n).map(|_| rng::unit(&mut draw) as f32).collect(),
+        rewards: actions.iter().map(|&a| if a > 0.0 { 1.0 } else { -1.0 }).collect(),
+        actions,
+        masks: vec![0.0; n],
+        terminals: (0..n).map(|row| row % 2 == 1).collect(),
+    })
+    .unwrap();
+    let kind = album_agents::find(name).unwrap();
+    let mut all = kind.defaults().unwrap();
+    let common = "hidden = [32, 32]\nbatch_size = 64\nlr = 2e-3\nlr_decay = \"cosine\"\n";
+    all.extend(format!("{common}{settings}").parse::<toml::Table>().unwrap());
+    let steps = 800;
+    let mut agent = Learner::new(kind.setup(&all).unwrap().as_ref(), &data, steps, 0, &Pool::new(1)).unwrap();
+    let segments = Segments::new(agent.segments()).unwrap();
+    let mut batch = segments.batch(&data, agent.batch_size());
+    for step in 0..steps {
+        Sampler::new(1, data.len()).fill(step, batch.indices_mut());
+        segments.gather(&data, &mut batch);
+        agent.update(&batch, step, None);
+    }
+    let mut actions = Vec::new();
+    let moments: Vec<Moment> = (0..200).map(|episode| Moment { episode, step: 0 }).collect();
+    agent.policy().act(&[0.5; 200], &moments, &mut actions);
+    actions
+}
+
+/// The share of actions within 0.2 of a place.
+fn near(actions: &[f32], place: f32) -> f64 {
+    actions.iter().filter(|a| (**a - place).abs() < 0.2).count() as f64 / actions.len() as f64
+}
+
+const NOISE_NET: &str = "noise_width = 24\nnoise_blocks = 2\ntime_features = 16\ntime_width = 16\n";
+
+#[test]
+fn idql_samples_the_behaviour_and_chooses_the_better_half() {
+    // With the five steps of the original a third of the samples lie between the modes.
+    let of = |steps: usize, n: usize| {
+        let settings = format!("ema_rate = 0.02\ndiffusion_steps = {steps}\nnum_samples = {n}");
+        learned("idql", &format!("{NOISE_NET}{settings}"))
+    };
+    let one = of(20, 1);
+    let (low, high) = (near(&one, -0.5), near(&one, 0.5));
+    assert!(low > 0.3 && high > 0.3 && low + high > 0.8, "{low} and {high}");
+    let best = near(&of(5, 16), 0.5);
+    assert!(best > 0.9, "{best}");
+}
+
+#[test]
+fn srpo_finds_the_better_of_two_modes() {
+    let actions = learned("srpo", &format!("{NOISE_NET}policy_hidden = [32]\nbeta = 0.1"));
+    assert!(near(&actions, 0.5) == 1.0, "{:?}", &actions[..3]);
+}
+
+#[test]
+fn cac_samples_both_halves_and_with_values_the_better_one() {
+    let of = |eta: f64, n: usize| {
+        let average = "ema_after = 0\nema_every = 1\nema_rate = 0.05";
+        let settings = format!("policy_hidden = [32, 32]\n{average}\neta = {eta:?}\nnum_samples = {n}");
+        let actions = learned("cac", &settings);
+        actions.iter().filter(|a| **a > 0.0).count() as f64 / actions.len() as f64
+    };
+    let behaviour = of(0.0, 1);
+    assert!((0.3..0.7).contains(&behaviour), "{behaviour}");
+    let better = of(1.0, 50);
+    assert!(better > 0.9, "{better}");
+}
