@@ -66,6 +66,11 @@ pub trait Algorithm: Send {
     fn moves(&self, _target: Id, _step: u64) -> bool {
         true
     }
+
+    /// The largest norm of the gradient of the value networks, and of that of the policy's networks, if they are clipped.
+    fn max_grad_norm(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// From situations to actions, row by row.

@@ -17,7 +17,7 @@ use crate::gaussian;
 use crate::networks::{Id, Networks};
 use crate::registry::Kind;
 use album_data::SegmentConfig;
-use album_nn::Var;
+use album_nn::{MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 
 /// How it is listed.
@@ -120,8 +120,19 @@ impl Values {
         config: &CriticConfig,
         expectile: f64,
     ) -> Self {
-        let v = nets.value("v", value_spec(sizes.s, hidden), config.lr);
-        let critic = Critic::new(nets, ["q", "q_target"], sizes.s + sizes.a, hidden, config);
+        Values::of(nets, sizes, |inputs| value_spec(inputs, hidden), config, expectile)
+    }
+
+    /// The same with networks of any shape, by the width of what they see.
+    pub(crate) fn of(
+        nets: &mut Networks,
+        sizes: Sizes,
+        spec: impl Fn(usize) -> MlpSpec,
+        config: &CriticConfig,
+        expectile: f64,
+    ) -> Self {
+        let v = nets.value("v", spec(sizes.s), config.lr);
+        let critic = Critic::of(nets, ["q", "q_target"], spec(sizes.s + sizes.a), config);
         Values { v, critic, config: config.clone(), expectile }
     }
 

@@ -102,7 +102,7 @@ impl Learner {
             metrics.extend(norms.into_iter().filter_map(|(name, norm)| Some((grad_name(name)?, norm))));
         }
         nets.track(|target| algorithm.moves(target, step), tape.pool());
-        nets.step(&gradients, common.lr_decay.factor(step, *total_steps));
+        nets.step(&gradients, common.lr_decay.factor(step, *total_steps), algorithm.max_grad_norm());
         f64::from(loss.total.item())
     }
 

@@ -1,6 +1,7 @@
 //! The networks of an agent, each with its optimiser or, for a target, with what it follows.
 
 use crate::agent::{AgentError, NetworkState};
+use crate::noise;
 use album_data::rng;
 use album_nn::{Adam, Gradients, Mlp, MlpSpec, Pool};
 use rand_chacha::ChaCha8Rng;
@@ -25,8 +26,16 @@ struct Entry {
 }
 
 enum Role {
-    Trained { adam: Adam, learning_rate: f64 },
-    Target { of: Id, tau: f32 },
+    Trained {
+        adam: Adam,
+        learning_rate: f64,
+    },
+    Target {
+        of: Id,
+        tau: f32,
+    },
+    /// Stays as it was drawn.
+    Fixed,
 }
 
 impl Index<Id> for Networks {
@@ -63,6 +72,24 @@ impl Networks {
         let online = &self.entries[of.0];
         let (net, is_value) = (online.net.clone(), online.is_value);
         self.add(Entry { name, net, is_value, role: Role::Target { of, tau: tau as f32 } })
+    }
+
+    /// Adds a network that stays as it is drawn.
+    pub fn fixed(&mut self, name: &'static str, spec: MlpSpec) -> Id {
+        let net = Mlp::new(spec, &mut self.init);
+        self.add(Entry { name, net, is_value: false, role: Role::Fixed })
+    }
+
+    /// Draws all weights of a network anew: normal ones with a standard deviation.
+    pub fn draw_normal(&mut self, id: Id, deviation: f64) {
+        let net = &mut self.entries[id.0].net;
+        let mut tensors = net.tensors();
+        for tensor in &mut tensors {
+            let draws = noise::normal(&mut self.init, tensor.data.len());
+            tensor.data = draws.into_iter().map(|x| x * deviation as f32).collect();
+        }
+        let loaded = net.load(&tensors);
+        debug_assert!(loaded.is_ok(), "the network's own tensors fit it");
     }
 
     fn add(&mut self, entry: Entry) -> Id {
@@ -104,12 +131,26 @@ impl Networks {
     }
 
     /// One step of Adam for every trained network; all learning rates are multiplied by `factor`. A network that the
-    /// loss does not depend on has a zero gradient: its moments decay and its weights still move by them.
-    pub fn step(&mut self, gradients: &Gradients<'_>, factor: f64) {
+    /// loss does not depend on has a zero gradient: its moments decay and its weights still move by them. With
+    /// `max_norm`, the gradient of all value networks is scaled down to it where it is longer, and that of all networks
+    /// of the policy likewise.
+    pub fn step(&mut self, gradients: &Gradients<'_>, factor: f64, max_norm: Option<f64>) {
+        let scale = |is_value| {
+            let Some(most) = max_norm else { return 1.0 };
+            let group: Vec<&Mlp> = self
+                .entries
+                .iter()
+                .filter(|entry| entry.is_value == is_value && matches!(entry.role, Role::Trained { .. }))
+                .map(|entry| &entry.net)
+                .collect();
+            (most / gradients.norm_all(&group)).min(1.0) as f32
+        };
+        let (of_values, of_policy) = (scale(true), scale(false));
         for entry in &mut self.entries {
             if let Role::Trained { adam, learning_rate } = &mut entry.role {
                 adam.learning_rate = *learning_rate * factor;
-                adam.step(&mut entry.net, gradients);
+                let scale = if entry.is_value { of_values } else { of_policy };
+                adam.step_scaled(&mut entry.net, gradients, scale);
             }
         }
     }
@@ -118,7 +159,7 @@ impl Networks {
     pub fn state(&self) -> Vec<NetworkState> {
         let state = |entry: &Entry| match &entry.role {
             Role::Trained { adam, .. } => NetworkState::of(entry.name, &entry.net, adam),
-            Role::Target { .. } => NetworkState::of_target(entry.name, &entry.net),
+            Role::Target { .. } | Role::Fixed => NetworkState::of_target(entry.name, &entry.net),
         };
         self.entries.iter().map(state).collect()
     }
@@ -131,7 +172,7 @@ impl Networks {
         for (entry, state) in self.entries.iter_mut().zip(states) {
             let adam = match &mut entry.role {
                 Role::Trained { adam, .. } => Some(adam),
-                Role::Target { .. } => None,
+                Role::Target { .. } | Role::Fixed => None,
             };
             state.restore(entry.name, &mut entry.net, adam)?;
         }

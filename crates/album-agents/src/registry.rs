@@ -3,7 +3,8 @@
 use crate::agent::AgentError;
 use crate::algorithm::Setup;
 use crate::{
-    album, bc, cgq, deas, dqc, fawac, fbrac, fql, hinge_iql, ifql, ifql_album, iql, nfql, qc_fql, rebrac,
+    album, bc, cac, cgq, deas, dqc, fawac, fbrac, fql, hinge_iql, idql, ifql, ifql_album, iql, nfql, qc_fql,
+    rebrac, srpo,
 };
 use album_data::suggest;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 pub const AGENTS: &[Kind] = &[
     album::KIND,
     bc::KIND,
+    cac::KIND,
     cgq::KIND,
     deas::KIND,
     dqc::KIND,
@@ -20,12 +22,14 @@ pub const AGENTS: &[Kind] = &[
     fbrac::KIND,
     fql::KIND,
     hinge_iql::KIND,
+    idql::KIND,
     ifql::KIND,
     ifql_album::KIND,
     iql::KIND,
     nfql::KIND,
     qc_fql::KIND,
     rebrac::KIND,
+    srpo::KIND,
 ];
 
 /// An algorithm that can be chosen by name.

@@ -31,7 +31,7 @@ fn data() -> Dataset {
 /// The agent with small networks, where their size is a setting.
 fn agent(kind: &Kind, data: &Dataset, seed: u64, threads: usize) -> Learner {
     let mut settings = kind.defaults().unwrap();
-    let small = "hidden = [8, 8]\nbatch_size = 8\nstandardize = true\npolicy_width = 8\nnum_samples = 4";
+    let small = "hidden = [8, 8]\nbatch_size = 8\nstandardize = true\npolicy_width = 8\nnoise_width = 8\nnum_samples = 4";
     for (key, value) in small.parse::<toml::Table>().unwrap() {
         if settings.contains_key(&key) {
             settings.insert(key, value);

@@ -8,6 +8,9 @@ use album_nn::Pool;
 
 /// Agent, settings, parameters, value networks.
 const AGENTS: &[(&str, &str, usize, usize)] = &[
+    ("album", "", 2_427_402, 2),
+    ("bc", "", 807_432, 0),
+    ("cac", "", 863_348, 4),
     ("cgq", "", 10_054_840, 8),
     ("deas", "", 6_165_625, 5),
     ("dqc", "", 6_692_879, 7),
@@ -17,10 +20,15 @@ const AGENTS: &[(&str, &str, usize, usize)] = &[
     ("fql", "ensemble = 1", 3_247_634, 2),
     ("fql", "target_network = false", 3_247_634, 2),
     ("fql", "ensemble = 1\ntarget_network = false", 2_435_601, 1),
+    ("idql", "", 3_672_149, 5),
     ("ifql", "", 4_868_109, 5),
     ("ifql-album", "", 2_432_010, 2),
+    ("iql", "", 4_863_501, 5),
     ("nfql", "", 4_871_700, 4),
     ("qc-fql", "", 5_002_836, 4),
+    ("rebrac", "", 4_862_996, 4),
+    ("srpo", "", 2_100_021, 5),
+    ("srpo", "policy_hidden = [256, 256, 256, 256]", 2_231_605, 5),
 ];
 
 #[test]

@@ -248,6 +248,11 @@ impl Tape {
         self.inner.borrow().operations
     }
 
+    /// Counts operations that were done elsewhere, for example on a second tape, as operations of the step under way.
+    pub fn count_operations(&self, operations: f64) {
+        self.inner.borrow_mut().operations += operations;
+    }
+
     #[track_caller]
     pub(crate) fn backward(&self, loss: usize) -> Gradients<'_> {
         let inner = &mut *self.inner.borrow_mut();

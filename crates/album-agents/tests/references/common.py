@@ -147,6 +147,15 @@ def adam(p, m, v, g, t, lr):
     return jax.tree.map(move, p, m, v), m, v
 
 
+def clipped(g, most, first):
+    """Gradients with the norm of those in `first`, and that of the others, at most `most`."""
+    out = {}
+    for group in [[n for n in g if n in first], [n for n in g if n not in first]]:
+        norm = jnp.sqrt(sum((x**2).sum() for n in group for x in jax.tree.leaves(g[n])))
+        out.update({n: jax.tree.map(lambda x: x * jnp.minimum(1.0, most / norm), g[n]) for n in group})
+    return {n: out[n] for n in g}
+
+
 def zeros(tree):
     return jax.tree.map(jnp.zeros_like, tree)
 
@@ -169,7 +178,7 @@ def shifted(net, along, eps):
 
 def record(
     file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, cycle=STEPS,
-    hidden=HIDDEN, **windows,
+    hidden=HIDDEN, constants=None, max_norm=None, **windows,
 ):
     """Writes data/FILE.npz.
 
@@ -178,6 +187,8 @@ def record(
     loss(p, f, batch, noise, step) -> (total, {metric: value}); f holds the targets too.
     draws(rng) -> the arrays of one update's noise, in the order in which album draws them.
     cycle: the loss is told the step modulo this number, and compiled for each of them.
+    constants: networks that never change. max_norm: what the gradient of the networks in `max_norm[1]`, and that of all
+    others, is scaled down to (`max_norm[0]`).
     lr: a number, or one by network. targets: {name: (online, tau)}. hidden: of all networks. windows: what `gather` is told.
     """
     rng = np.random.default_rng(seed)
@@ -189,6 +200,7 @@ def record(
     fixed = {name: jax.tree.map(lambda x: x, nets[online]) for name, (online, _) in targets.items()}
     # A target that differs from its network from the start shows where the two are mixed up.
     fixed = {name: jax.tree.map(lambda x: single(x * 0.9 + 0.02), net) for name, net in fixed.items()}
+    fixed.update(constants or {})
     def keep(when, trees):
         for name, net in trees.items():
             for tensor, x in tensors(net).items():
@@ -225,6 +237,8 @@ def record(
         for name, (online, tau) in targets.items():
             if moves(name, step):
                 fixed[name] = jax.tree.map(lambda t, x, tau=tau: tau * x + (1 - tau) * t, fixed[name], p[online])
+        if max_norm:
+            g = clipped(g, *max_norm)
         for name in p:
             p = dict(p)
             p[name], m[name], v[name] = adam(p[name], m[name], v[name], g[name], step + 1, rates[name])

@@ -4,11 +4,11 @@ import numpy as np
 from common import *
 
 
-def values(p, f, b, gamma=GAMMA):
-    v, q = apply(p["v"], b["s"]), apply(p["q"], b["s"], b["a"])
-    target = low(apply(f["q_target"], b["s"], b["a"]))
+def values(p, f, b, gamma=GAMMA, activation=gelu):
+    v, q = apply(p["v"], b["s"], activation=activation), apply(p["q"], b["s"], b["a"], activation=activation)
+    target = low(apply(f["q_target"], b["s"], b["a"], activation=activation))
     value = expectile(target - v, 0.9).mean()
-    y = b["r"] + gamma * b["m"] * apply(f["v"], b["s_next"])
+    y = b["r"] + gamma * b["m"] * apply(f["v"], b["s_next"], activation=activation)
     critic = ((q - y) ** 2).sum(-1).mean()
     return value, critic
 
