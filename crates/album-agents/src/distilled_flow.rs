@@ -91,8 +91,13 @@ impl DistilledFlow {
         q_agg: Aggregate,
         s: Var<'t>,
     ) -> Var<'t> {
+        q_agg.of(critic.target(nets, s, self.actions(nets, x, s)))
+    }
+
+    /// `clip(mu(s, z))`, frozen: what the policy does in states. Draws `z`.
+    pub fn actions<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, s: Var<'t>) -> Var<'t> {
         let mu = x.tape.apply_frozen(&nets[self.actor], x.tape.concat_cols(&[s, x.normal(self.x)]));
-        q_agg.of(critic.target(nets, s, mu.clip(-1.0, 1.0)))
+        mu.clip(-1.0, 1.0)
     }
 
     /// The losses for the recorded actions `a`, of which only entries with mask 1 are cloned. `q` gives the value of

@@ -13,9 +13,9 @@
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
-use crate::critic::{Critic, CriticConfig, maximise};
-use crate::flow::{self, Through};
-use crate::networks::{Id, Networks};
+use crate::critic::{Critic, CriticConfig};
+use crate::distilled_flow::{ACTOR, DistilledFlow, Spec, fql_preset};
+use crate::networks::Networks;
 use crate::registry::Kind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
@@ -55,13 +55,7 @@ impl Default for Config {
 }
 
 fn paper(environment: &str) -> String {
-    let alpha = match environment {
-        "humanoidmaze-medium" | "humanoidmaze-large" => 30.0,
-        "cube-single" | "cube-double" | "scene" => 300.0,
-        "puzzle-3x3" | "puzzle-4x4" => 1000.0,
-        _ => 10.0,
-    };
-    let q_agg = if environment.starts_with("antmaze") { "min" } else { "mean" };
+    let (alpha, q_agg) = fql_preset(environment);
     format!("gamma = {:?}\nalpha = {alpha:?}\nq_agg = {q_agg:?}", fql_gamma(environment))
 }
 
@@ -77,11 +71,20 @@ impl Setup for Config {
     }
 
     fn build(&self, Sizes { s, a }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        let (hidden, lr) = (&self.common.hidden, self.critic.lr);
+        let spec = Spec {
+            names: ["flow", "actor"],
+            s,
+            x: a,
+            hidden: &self.common.hidden,
+            layer_norm: false,
+            lr: self.critic.lr,
+            alpha: self.alpha,
+            normalize_q_loss: self.normalize_q_loss,
+            flow_steps: self.flow_steps,
+        };
         Box::new(Fql {
-            critic: Critic::new(nets, ["q", "q_target"], s + a, hidden, &self.critic),
-            flow: nets.policy("flow", flow::field_spec(s, a, hidden), lr),
-            actor: nets.policy("actor", flow::one_step_spec(s, a, hidden), lr),
+            critic: Critic::new(nets, ["q", "q_target"], s + a, &self.common.hidden, &self.critic),
+            actor: DistilledFlow::new(nets, &spec),
             config: self.clone(),
         })
     }
@@ -90,8 +93,7 @@ impl Setup for Config {
 struct Fql {
     config: Config,
     critic: Critic,
-    flow: Id,
-    actor: Id,
+    actor: DistilledFlow,
 }
 
 impl Algorithm for Fql {
@@ -100,38 +102,18 @@ impl Algorithm for Fql {
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let (c, tape) = (&self.config, x.tape);
-        let (s, a) = (x.s(), x.a());
-
-        let input = tape.concat_cols(&[x.s_next(), x.normal(a.cols())]);
-        let a_next = tape.apply_frozen(&nets[self.actor], input).clip(-1.0, 1.0);
+        let (c, s) = (&self.config, x.s());
+        let a_next = self.actor.actions(nets, x, x.s_next());
         let td = self.critic.temporal_difference(nets, x, &c.critic, c.common.gamma, a_next);
-
-        let bc_flow = flow::matching_error(x, &nets[self.flow], s, a).mean();
-
-        let z = x.normal(a.cols());
-        let mu = tape.apply(&nets[self.actor], tape.concat_cols(&[s, z]));
-        let followed = flow::euler(&nets[self.flow], s, z, c.flow_steps, Through::Frozen);
-        let distill = (mu - followed).square().mean();
-        let into_q = mu.clip(-1.0, 1.0);
-        let q = self.critic.frozen(nets, s, into_q).mean_cols();
-        let q_loss = maximise(q, c.normalize_q_loss);
-        let actor = bc_flow + c.alpha as f32 * distill + q_loss;
-
+        let actor = self.actor.losses(nets, x, x.a(), None, |pi| self.critic.frozen(nets, s, pi).mean_cols());
         let mut measures = Measures::new();
         td.measure(&mut measures);
-        measures
-            .mean("actor/actor_loss", actor)
-            .mean("actor/bc_flow_loss", bc_flow)
-            .mean("actor/distill_loss", distill)
-            .mean("actor/q_loss", q_loss)
-            .mean("actor/q", q)
-            .mean("actor/mse", (into_q - a).square());
-        Loss { total: td.loss + actor, measures }
+        actor.measure(&mut measures, ACTOR);
+        Loss { total: td.loss + actor.total, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
-        flow::one_step(&nets[self.actor])
+        self.actor.decide(nets)
     }
 }
 
