@@ -127,6 +127,53 @@ fn percentiles_of_a_known_distribution() {
     assert_eq!(of(0.6), Interval { low: 0.0, high: 1.0 });
 }
 
+/// With few possible scores the distribution over resamples can be computed: the sum over tasks and runs of
+/// independent draws.
+#[test]
+fn ends_are_those_of_the_exact_distribution() {
+    let runs = [
+        [0.0, 50.0, 100.0, 0.0, 50.0],
+        [50.0, 50.0, 100.0, 50.0, 0.0],
+        [50.0, 100.0, 0.0, 50.0, 100.0],
+        [0.0, 50.0, 50.0, 100.0, 50.0],
+        [100.0, 0.0, 50.0, 0.0, 50.0],
+    ];
+    let scores = Scores::new(&runs).unwrap();
+    let cells = scores.values().len();
+    // How likely each sum of 25 draws is, where `part` says how much a score adds.
+    let exact = |part: &dyn Fn(f64) -> usize| {
+        let mut likely = vec![1.0];
+        for task in 0..scores.tasks() {
+            for _ in 0..scores.runs() {
+                let mut next = vec![0.0; likely.len() + 2];
+                for (sum, p) in likely.iter().enumerate() {
+                    scores.task(task).iter().for_each(|&x| next[sum + part(x)] += p / scores.runs() as f64);
+                }
+                likely = next;
+            }
+        }
+        likely
+    };
+    // The sum at which so many resamples have been passed, and how near to a step that is.
+    let percentile = |likely: &[f64], share: f64| {
+        let below = |sum: &usize| likely[..=*sum].iter().sum::<f64>();
+        let sum = (0..likely.len()).find(|sum| below(sum) >= share).unwrap();
+        let room = (below(&sum) - share).min(share - below(&sum) + likely[sum]);
+        assert!(room > 0.003, "too near to tell: {room}");
+        sum
+    };
+
+    let likely = exact(&|x| (x / 50.0) as usize);
+    let mean = |share| 50.0 * percentile(&likely, share) as f64 / cells as f64;
+    let found = Bootstrap::new(1).interval(&scores, Scores::mean).unwrap();
+    assert!((found.low - mean(0.025)).abs() < 1e-12 && (found.high - mean(0.975)).abs() < 1e-12, "{found:?}");
+
+    let likely = exact(&|x| usize::from(x > 50.0));
+    let share = |share| percentile(&likely, share) as f64 / cells as f64;
+    let band = Bootstrap::new(1).profile(&scores, &[50.0]).unwrap();
+    assert_eq!(band, [Interval { low: share(0.025), high: share(0.975) }]);
+}
+
 #[test]
 fn intervals_are_closed() {
     let interval = Interval { low: 1.0, high: 2.0 };
