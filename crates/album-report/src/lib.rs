@@ -6,7 +6,9 @@
 //! - [`table::Table`] is written as terminal text, HTML, CSV or LaTeX;
 //! - [`html::Page`] collects all of it in one file that needs no network and no script,
 //!   follows the reader's light or dark setting and prints on white;
-//! - [`number`] is how all of them write numbers.
+//! - [`number`] is how all of them write numbers;
+//! - [`statistics`] makes numbers of scores: aggregates, intervals, comparisons;
+//! - [`published`] has the numbers of the paper.
 //!
 //! Text may use `_{…}` and `^{…}` for sub- and superscripts (`Q*_{D}`, `γ^{n}`); everything
 //! else is taken literally and escaped.
@@ -37,6 +39,8 @@
 
 pub mod html;
 pub mod number;
+pub mod published;
+pub mod statistics;
 pub mod svg;
 pub mod table;
 mod text;
