@@ -1,14 +1,14 @@
 //! Workers side by side, each with episodes of its own.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use album_data::ogbench::{Environment, TaskName};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::WorkerError;
 use super::protocol::{self, Broken, Cause, Hello, Message, PROTOCOL};
-use super::worker::{Report, Worker};
+use super::worker::Worker;
 use crate::envs::Answer;
 use crate::error::EnvError;
 use crate::python::Python;
@@ -53,8 +53,6 @@ enum Request {
 
 /// A worker and where it stands.
 struct Post {
-    /// Tells its reports from those of workers before it.
-    id: u64,
     worker: Worker,
     /// Whether it has said hello.
     ready: bool,
@@ -94,9 +92,6 @@ pub(crate) struct Pool {
     slots: Vec<Slot>,
     /// Answers that no worker gives.
     answers: Vec<(usize, Answer)>,
-    started: u64,
-    sender: Sender<Report>,
-    reports: Receiver<Report>,
     /// Empty until the first worker is ready.
     versions: BTreeMap<String, String>,
     /// Workers that were lost before they were ready, since one was.
@@ -107,7 +102,6 @@ pub(crate) struct Pool {
 impl Pool {
     /// Starts the workers and waits until all are ready.
     pub fn new(task: &TaskName, workers: usize, python: &Python, limits: Limits) -> Result<Self, EnvError> {
-        let (sender, reports) = mpsc::channel();
         let mut pool = Self {
             python: python.clone(),
             name: task.environment_id(),
@@ -116,9 +110,6 @@ impl Pool {
             posts: Vec::new(),
             slots: std::iter::repeat_with(Slot::default).take(ENVIRONMENTS * workers).collect(),
             answers: Vec::new(),
-            started: 0,
-            sender,
-            reports,
             versions: BTreeMap::new(),
             failed_starts: 0,
             request: Vec::new(),
@@ -231,21 +222,18 @@ impl Pool {
         post.worker.send(&self.request);
     }
 
-    /// Takes every report there is, waiting a little for the first, and gives up workers
+    /// Takes every message there is, waiting a little for the first, and gives up workers
     /// that are past their time.
     fn listen(&mut self, answers: &mut Vec<(usize, Answer)>) -> Result<(), EnvError> {
         let now = Instant::now();
         let until = self.posts.iter().filter_map(|post| post.deadline).min();
         let patience = until.map_or(PATIENCE, |until| until.saturating_duration_since(now).min(PATIENCE));
-        match self.reports.recv_timeout(patience) {
-            Ok(report) => {
-                self.take(report, answers)?;
-                while let Ok(report) = self.reports.try_recv() {
-                    self.take(report, answers)?;
-                }
+        for number in self.speaking(patience) {
+            self.posts[number].worker.read();
+            // A worker that is lost on the way is replaced by one that has said nothing.
+            while let Some(message) = self.posts[number].worker.next() {
+                self.take(number, message, answers)?;
             }
-            // The pool holds a sender, so the channel is never closed.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         let now = Instant::now();
         for number in 0..self.posts.len() {
@@ -262,9 +250,24 @@ impl Pool {
         Ok(())
     }
 
-    fn take(&mut self, (id, message): Report, answers: &mut Vec<(usize, Answer)>) -> Result<(), EnvError> {
-        // A worker that was given up may have said something before its end.
-        let Some(number) = self.posts.iter().position(|post| post.id == id) else { return Ok(()) };
+    /// Waits for workers that have something to say.
+    fn speaking(&self, patience: Duration) -> Vec<usize> {
+        let outputs = self.posts.iter().map(|post| post.worker.output());
+        let mut outputs: Vec<PollFd<'_>> =
+            outputs.map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)).collect();
+        let patience =
+            Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        // What goes wrong here, such as a signal that comes between, does not the next time.
+        let _ = poll(&mut outputs, Some(&patience));
+        (0..outputs.len()).filter(|&number| !outputs[number].revents().is_empty()).collect()
+    }
+
+    fn take(
+        &mut self,
+        number: usize,
+        message: Result<Message, Broken>,
+        answers: &mut Vec<(usize, Answer)>,
+    ) -> Result<(), EnvError> {
         let (environment, to, answer) = match message {
             Ok(Message::Hello(hello)) if !self.posts[number].ready => return self.greet(number, hello),
             Ok(Message::Started { environment, observation, frame }) => {
@@ -369,15 +372,12 @@ impl Pool {
     }
 
     fn start(&mut self) -> Result<Post, EnvError> {
-        self.started += 1;
-        let id = self.started;
         let dim = self.environment.observation_dim;
-        let worker =
-            Worker::start(&self.python, &self.name, dim, id, self.sender.clone()).map_err(|source| {
-                WorkerError::NotStarted { interpreter: self.python.interpreter().to_owned(), source }
-            })?;
+        let worker = Worker::start(&self.python, &self.name, dim).map_err(|source| {
+            WorkerError::NotStarted { interpreter: self.python.interpreter().to_owned(), source }
+        })?;
         let deadline = Some(Instant::now() + self.limits.start);
-        Ok(Post { id, worker, ready: false, deadline })
+        Ok(Post { worker, ready: false, deadline })
     }
 }
 

@@ -19,6 +19,12 @@ const LONGEST_BODY: u32 = 1 << 21;
 /// Kind and length.
 const HEADER: usize = 5;
 
+/// As much as a pipe holds.
+const READ_AT_ONCE: usize = 1 << 16;
+
+/// Of what is no message, so many bytes are shown.
+const QUOTED: usize = 65;
+
 /// What a worker is and runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
@@ -78,55 +84,56 @@ fn begin(buffer: &mut Vec<u8>, kind: u8, rest: usize, environment: usize) {
     buffer.extend((environment as u32).to_le_bytes());
 }
 
-/// Reads what a worker says. One observation has `observation_dim` numbers.
-pub(super) struct Reader<R> {
-    from: R,
+/// Takes apart what a worker says. One observation has `observation_dim` numbers.
+pub(super) struct Reader {
     observation_dim: usize,
-    body: Vec<u8>,
+    /// Where reads go to.
+    buffer: Vec<u8>,
+    /// What was read and may not be taken yet.
+    bytes: Vec<u8>,
+    /// So many of them were.
+    taken: usize,
+    ended: bool,
 }
 
-impl<R: Read> Reader<R> {
-    pub fn new(from: R, observation_dim: usize) -> Self {
-        Self { from, observation_dim, body: Vec::new() }
+impl Reader {
+    pub fn new(observation_dim: usize) -> Self {
+        Self { observation_dim, buffer: vec![0; READ_AT_ONCE], bytes: Vec::new(), taken: 0, ended: false }
     }
 
-    /// The next message.
-    pub fn next(&mut self) -> Result<Message, Broken> {
-        let mut header = [0; HEADER];
-        let read = fill(&mut self.from, &mut header)?;
-        let [kind, length @ ..] = header;
-        let length = u32::from_le_bytes(length);
-        if read < HEADER || !(1..=4).contains(&kind) || length > LONGEST_BODY {
-            if read == 0 {
-                return Err(Broken::Ended);
-            }
-            // Most likely text that somebody printed; some more of it helps.
-            let mut more = [0; 60];
-            let rest = fill(&mut self.from, &mut more).unwrap_or(0);
-            let text = [&header[..read], &more[..rest]].concat();
-            return Err(garbage(format_args!("`{}`", text.escape_ascii())));
-        }
-        self.body.resize(length as usize, 0);
-        let read = fill(&mut self.from, &mut self.body)?;
-        if read < self.body.len() {
-            return Err(garbage(format_args!("{read} bytes of a message of {length}")));
-        }
-        parse(kind, &self.body, self.observation_dim)
-    }
-}
-
-/// Reads until the buffer is full or the input ends; returns how much there was.
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Broken> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match from.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
+    /// Reads once, which does not wait if there is something to read.
+    pub fn read(&mut self, mut from: impl Read) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        match from.read(&mut self.buffer) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
+            Ok(0) | Err(_) => self.ended = true,
+            Ok(read) => self.bytes.extend_from_slice(&self.buffer[..read]),
         }
     }
-    Ok(filled)
+
+    /// The next message, if all of it is there.
+    pub fn next(&mut self) -> Option<Result<Message, Broken>> {
+        let bytes = &self.bytes[self.taken..];
+        let Some((&[kind, ref length @ ..], rest)) = bytes.split_first_chunk::<HEADER>() else {
+            return self.ended.then(|| match bytes {
+                [] => Err(Broken::Ended),
+                text => Err(garbage(format_args!("`{}`", text.escape_ascii()))),
+            });
+        };
+        let length = u32::from_le_bytes(*length);
+        if !(1..=4).contains(&kind) || length > LONGEST_BODY {
+            // Most likely text that somebody printed; some more of it helps.
+            let text = &bytes[..bytes.len().min(QUOTED)];
+            return Some(Err(garbage(format_args!("`{}`", text.escape_ascii()))));
+        }
+        let Some(body) = rest.get(..length as usize) else {
+            let found = rest.len();
+            return self.ended.then(|| Err(garbage(format_args!("{found} bytes of a message of {length}"))));
+        };
+        self.taken += HEADER + body.len();
+        Some(parse(kind, body, self.observation_dim))
+    }
 }
 
 fn parse(kind: u8, body: &[u8], observation_dim: usize) -> Result<Message, Broken> {
@@ -236,7 +243,10 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Message, Broken> {
-        Reader::new(bytes, 2).next()
+        let mut reader = Reader::new(2);
+        reader.read(bytes);
+        reader.read(&[][..]);
+        reader.next().unwrap()
     }
 
     fn found(bytes: &[u8]) -> String {
