@@ -106,10 +106,12 @@ fn run(envs: &mut Envs, actions: &[Vec<f32>], dim: usize) -> Result<usize, Box<d
     // The episode in each slot, and its steps so far.
     let mut slots = vec![(0, 0); envs.len()];
     let (mut next, mut done, mut steps) = (0, 0, 0);
-    for slot in 0..envs.len().min(actions.len()) {
-        envs.reset(slot, next as u64, false)?;
-        slots[slot] = (next, 0);
-        next += 1;
+    for slot in 0..envs.len() {
+        if envs.is_next(slot, actions.len() - next) {
+            envs.reset(slot, next as u64, false)?;
+            slots[slot] = (next, 0);
+            next += 1;
+        }
     }
     while done < actions.len() {
         for (slot, answer) in envs.wait()? {
@@ -124,7 +126,7 @@ fn run(envs: &mut Envs, actions: &[Vec<f32>], dim: usize) -> Result<usize, Box<d
             };
             if over {
                 done += 1;
-                if next < actions.len() {
+                if envs.is_next(slot, actions.len() - next) {
                     envs.reset(slot, next as u64, false)?;
                     slots[slot] = (next, 0);
                     next += 1;

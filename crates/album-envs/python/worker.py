@@ -1,4 +1,4 @@
-"""One environment of OGBench behind a pipe: python -c SCRIPT ENVIRONMENT_ID
+"""Environments of OGBench behind a pipe: python -c SCRIPT ENVIRONMENT_ID
 
 The protocol is described in crates/album-envs/src/ogbench/mod.rs.
 """
@@ -17,19 +17,16 @@ os.dup2(2, 1)
 
 import ctypes
 import random
-import select
 import struct
-import time
 import traceback
 import warnings
 
-MAGIC, PROTOCOL = b"ALBUMENV", 1
+MAGIC, PROTOCOL = b"ALBUMENV", 2
 HELLO, STARTED, STEPPED, ERROR = 1, 2, 3, 4
 RESET, STEP, BYE = 1, 2, 3
 EPISODE_LOST, NO_MODULE, HOPELESS = 0, 1, 2
 TERMINATED, TRUNCATED, SUCCESS = 1, 2, 4
 LONGEST_REQUEST = 1 << 16
-AWAKE = 0.0001
 
 received = bytearray()
 
@@ -43,17 +40,6 @@ def send(kind, body):
             os._exit(0)
 
 
-waiting = select.poll()
-waiting.register(IN, select.POLLIN)
-
-
-def await_request():
-    """Stays awake for the answer that usually comes at once; to sleep and be woken takes longer than most answers."""
-    end = time.perf_counter() + AWAKE
-    while not waiting.poll(0) and time.perf_counter() < end:
-        os.sched_yield()
-
-
 def receive():
     while True:
         if len(received) >= 5:
@@ -64,7 +50,6 @@ def receive():
                 body = bytes(received[5 : 5 + length])
                 del received[: 5 + length]
                 return kind, body
-        await_request()
         data = os.read(IN, 1 << 16)
         if not data:  # album has ended
             os._exit(0)
@@ -107,24 +92,57 @@ except Exception as error:
 
 gymnasium.logger.min_level = 50
 
-# Some environments draw from spaces that nobody seeded, which then ask the system for a seed.
-# Here they get one that the episode's seed determines.
-unseeded = np.random.default_rng(0)
 np_random_of_gymnasium = seeding.np_random
-seeding.np_random = lambda seed=None: np_random_of_gymnasium(
-    int(unseeded.integers(1 << 63)) if seed is None else seed
-)
 
 
-def reset(env, seed):
-    """Starts an episode that depends on its seed and on nothing that was before."""
-    global unseeded
-    unseeded = np.random.default_rng(seed)
-    random.seed(seed)
-    np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
-    env.unwrapped.action_space.seed(seed)
-    observation, _ = env.reset(seed=seed)
-    return observation
+class Place:
+    """An environment and the generators that its episode draws from beside its own.
+
+    Several environments take turns in a process, and none may notice: whoever has the turn finds its own generators
+    where NumPy and gymnasium keep theirs. Python's is not among them; it is seeded, but nothing draws from it in a step.
+    """
+
+    def __init__(self):
+        self.numpy, self.unseeded = np.random.MT19937(0), np.random.default_rng(0)
+        self.frame_every = self.steps = 0
+        self.take_turn()
+        self.env = gymnasium.make(sys.argv[1], disable_env_checker=True)
+        if hasattr(self.env.unwrapped, "get_step_info"):
+            # The arm's environments collect positions and contacts once more for a report that nobody reads here.
+            self.env.unwrapped.get_step_info = dict
+
+    def take_turn(self):
+        np.random.set_bit_generator(self.numpy)
+        seeding.np_random = self.np_random
+
+    def np_random(self, seed=None):
+        """Some environments draw from spaces that nobody seeded, which then ask the system for a seed.
+
+        Here they get one that the episode's seed determines.
+        """
+        return np_random_of_gymnasium(int(self.unseeded.integers(1 << 63)) if seed is None else seed)
+
+    def reset(self, seed, frame_every):
+        """Starts an episode that depends on its seed and on nothing that was before."""
+        self.frame_every, self.steps = frame_every, 0
+        self.take_turn()
+        self.unseeded = np.random.default_rng(seed)
+        random.seed(seed)
+        np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
+        self.env.unwrapped.action_space.seed(seed)
+        observation, _ = self.env.reset(seed=seed)
+        body = numbers(observation)
+        return body + picture(self.env) if frame_every else body
+
+    def step(self, action):
+        self.steps += 1
+        self.take_turn()
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        flags = TERMINATED * bool(terminated) + TRUNCATED * bool(truncated) + SUCCESS * bool(info["success"])
+        body = struct.pack("<dB", reward, flags) + numbers(observation)
+        if self.frame_every and (self.steps % self.frame_every == 0 or terminated or truncated):
+            body += picture(self.env)
+        return body
 
 
 def picture(env):
@@ -160,10 +178,8 @@ def main():
             f"found ogbench {found}, expected 1.2.0 or newer: rewards and success were timed otherwise before; "
             "run `album setup ogbench`, or point ALBUM_PYTHON at another interpreter",
         )
-    env = gymnasium.make(sys.argv[1], disable_env_checker=True)
-    if hasattr(env.unwrapped, "get_step_info"):
-        # The arm's environments collect positions and contacts once more for a report that nobody reads here.
-        env.unwrapped.get_step_info = dict
+    places = [Place()]
+    env = places[0].env
     observation_dim = env.observation_space.shape[0]
     action_dim = env.action_space.shape[0]
     versions = {name: version(name) for name in ("ogbench", "mujoco", "gymnasium", "numpy")}
@@ -174,22 +190,16 @@ def main():
         + struct.pack("<IIII", PROTOCOL, observation_dim, action_dim, env.spec.max_episode_steps)
         + "".join(f"{name} {number}\n" for name, number in versions.items()).encode(),
     )
-    frame_every = steps = 0
     while True:
         kind, body = receive()
         if kind == STEP:
-            observation, reward, terminated, truncated, info = env.step(np.frombuffer(body, "<f4"))
-            steps += 1
-            flags = TERMINATED * bool(terminated) + TRUNCATED * bool(truncated) + SUCCESS * bool(info["success"])
-            body = struct.pack("<dB", reward, flags) + numbers(observation)
-            if frame_every and (steps % frame_every == 0 or terminated or truncated):
-                body += picture(env)
-            send(STEPPED, body)
+            answer = places[int.from_bytes(body[:4], "little")].step(np.frombuffer(body, "<f4", offset=4))
+            send(STEPPED, body[:4] + answer)
         elif kind == RESET:
-            seed, frame_every = struct.unpack("<QI", body)
-            steps = 0
-            body = numbers(reset(env, seed))
-            send(STARTED, body + picture(env) if frame_every else body)
+            number, seed, frame_every = struct.unpack("<IQI", body)
+            while len(places) <= number:
+                places.append(Place())
+            send(STARTED, body[:4] + places[number].reset(seed, frame_every))
         elif kind == BYE:
             os._exit(0)
         else:

@@ -23,7 +23,8 @@ pub enum Answer {
     /// A step was taken.
     Stepped(Step),
     /// The worker was lost and with it the episode, which has to be run again from its
-    /// start with the same seed. The slot has a new worker.
+    /// start with the same seed. The slot has a new worker. Episodes in other slots of the
+    /// worker are lost too.
     Lost {
         /// What happened.
         reason: String,
@@ -62,15 +63,15 @@ enum Kind {
     Ogbench(Pool),
 }
 
-/// The environments that a task is evaluated in: native ones for pointmaze, else workers
+/// The environments that a task is evaluated in: so many native ones for pointmaze, else so many workers
 /// of the interpreter that [`Python::find`] finds.
-pub fn make_envs(task: &TaskName, slots: usize, python: Option<&Path>) -> Result<Envs, EnvError> {
+pub fn make_envs(task: &TaskName, count: usize, python: Option<&Path>) -> Result<Envs, EnvError> {
     match task.environment().family {
         Family::PointMaze(_) => {
-            let envs: Result<Vec<_>, _> = (0..slots).map(|_| make(task)).collect();
+            let envs: Result<Vec<_>, _> = (0..count).map(|_| make(task)).collect();
             Ok(Envs::native(envs?))
         }
-        _ => Envs::ogbench(task, slots, &Python::find(python)?, Limits::default()),
+        _ => Envs::ogbench(task, count, &Python::find(python)?, Limits::default()),
     }
 }
 
@@ -80,7 +81,7 @@ impl Envs {
         Self(Kind::Native { envs, answers: Vec::new(), versions: BTreeMap::new() })
     }
 
-    /// Workers that run the package `ogbench`. Returns when all are ready.
+    /// Workers that run the package `ogbench`, with two slots each. Returns when all are ready.
     pub fn ogbench(
         task: &TaskName,
         workers: usize,
@@ -136,7 +137,28 @@ impl Envs {
         }
     }
 
-    /// The worker processes by slot; nothing for native environments.
+    /// Whether a slot should take one of the last `waiting` episodes, now that it has none. If not, other workers
+    /// will sooner have nothing to do, and a slot of theirs takes it.
+    ///
+    /// Slots share workers. A worker that took the last two episodes while another is about to run out of work would
+    /// be at them for twice as long.
+    pub fn is_next(&self, slot: usize, waiting: usize) -> bool {
+        match &self.0 {
+            Kind::Native { .. } => waiting > 0,
+            Kind::Ogbench(pool) => pool.is_next(slot, waiting),
+        }
+    }
+
+    /// Processes that the environments run in; native ones run in this one.
+    pub fn workers(&self) -> usize {
+        match &self.0 {
+            Kind::Native { .. } => 1,
+            Kind::Ogbench(pool) => pool.processes().len(),
+        }
+    }
+
+    /// The worker processes; nothing for native environments. With `n` of them, slot `s` is in the one with number
+    /// `s % n`.
     pub fn processes(&self) -> Vec<u32> {
         match &self.0 {
             Kind::Native { .. } => Vec::new(),

@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 const TASK: &str = "pointmaze-medium-navigate-singletask-v0";
 
 /// A hello of pointmaze: 2 numbers each, horizon 1000.
-const HELLO: &str = r"printf '\001\052\000\000\000ALBUMENV\001\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000ogbench 1.2.2\nmu 4'";
+const HELLO: &str = r"printf '\001\052\000\000\000ALBUMENV\002\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000ogbench 1.2.2\nmu 4'";
 
-/// Takes a reset of 17 bytes, answers with the position (0, 0).
-const START: &str = r"head -c 17 >/dev/null; printf '\002\010\000\000\000\000\000\000\000\000\000\000\000'";
+/// Takes a reset of 21 bytes, answers for environment 0 with the position (0, 0).
+const START: &str =
+    r"head -c 21 >/dev/null; printf '\002\014\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'";
 
-/// Takes a step of 13 bytes, answers with reward 0, no flags, and the position (0, 0).
-const STEP: &str = r"head -c 13 >/dev/null; printf '\003\021\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'";
+/// Takes a step of 17 bytes, answers for environment 0 with reward 0, no flags, and the position (0, 0).
+const STEP: &str = r"head -c 17 >/dev/null; printf '\003\025\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'";
 
 /// An interpreter that does this instead.
 fn fake(folder: &Path, script: &str) -> Python {
@@ -59,8 +60,8 @@ fn has(message: &str, parts: &[&str]) {
 
 #[test]
 fn other_protocols_are_refused() {
-    let script = HELLO.replacen(r"ALBUMENV\001", r"ALBUMENV\002", 1);
-    has(&refused(&script), &["python: found protocol 2, expected 1;"]);
+    let script = HELLO.replacen(r"ALBUMENV\002", r"ALBUMENV\001", 1);
+    has(&refused(&script), &["python: found protocol 1, expected 2;"]);
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn other_environments_are_refused() {
 #[test]
 fn garbage_is_shown() {
     let message = refused("echo 'Welcome to your shell'; echo oh dear >&2; sleep 0.2");
-    has(&message, &["found `Welcome to your shell\\n`, expected a message of album's protocol 1", "oh dear"]);
+    has(&message, &["found `Welcome to your shell\\n`, expected a message of album's protocol 2", "oh dear"]);
     let message = refused(r"printf '\003\377\377\377\377'");
     has(&message, &[r"found `\x03\xff\xff\xff\xff`"]);
 }
@@ -190,6 +191,88 @@ fn a_slot_is_not_held_up_by_another() {
         }
     }
     assert!(begin.elapsed() < Duration::from_millis(2500), "waited for the slow one");
+}
+
+/// The same answer for environment `number`.
+fn of(answer: &str, number: u8) -> String {
+    // Behind the kind and the length.
+    let (length, rest) = answer.split_once(r"\000\000\000").unwrap();
+    format!(r"{length}\000\000\000\{number:03o}{}", rest.strip_prefix(r"\000").unwrap())
+}
+
+#[test]
+fn a_worker_takes_both_episodes_with_it() {
+    let script = format!("{HELLO}; {START}; {}; {STEP}; head -c 17 >/dev/null; exit 9", of(START, 1));
+    let (mut envs, _folder) = start(&script, 1, short()).unwrap();
+    assert_eq!((envs.len(), envs.workers()), (2, 1));
+    for slot in 0..2 {
+        envs.reset(slot, 1, false).unwrap();
+    }
+    let mut started = Vec::new();
+    while started.len() < 2 {
+        started.extend(answers(&mut envs));
+    }
+    envs.step(0, &[0.0, 0.0]).unwrap();
+    assert!(matches!(answers(&mut envs)[..], [(0, Answer::Stepped(_))]));
+    envs.step(0, &[0.0, 0.0]).unwrap();
+    let lost = Answer::Lost { reason: "its worker ended (exit status: 9)".into() };
+    assert_eq!(answers(&mut envs), [(0, lost.clone())]);
+    // Nothing was asked of the other one; it is told when something is.
+    assert_eq!(envs.wait().unwrap(), []);
+    envs.step(1, &[0.0, 0.0]).unwrap();
+    assert_eq!(answers(&mut envs), [(1, lost)]);
+    for slot in 0..2 {
+        assert!(matches!(envs.step(slot, &[0.0, 0.0]), Err(EnvError::NoEpisode)));
+    }
+    envs.reset(0, 1, false).unwrap();
+    assert!(matches!(answers(&mut envs)[..], [(0, Answer::Started { .. })]));
+}
+
+#[test]
+fn an_answer_of_another_environment_is_out_of_turn() {
+    for number in [1, 2] {
+        let script = format!("{HELLO}; {}; exec sleep 60", of(START, number));
+        let (mut envs, _folder) = start(&script, 1, short()).unwrap();
+        envs.reset(0, 1, false).unwrap();
+        let reason = "its worker spoke out of turn".into();
+        assert_eq!(answers(&mut envs), [(0, Answer::Lost { reason })]);
+    }
+}
+
+#[test]
+fn a_request_that_waits_for_its_turn_has_time() {
+    // Two answers, each within the limit, but not both together.
+    let script = format!("{HELLO}; sleep 0.6; {START}; sleep 0.6; {}; exec sleep 60", of(START, 1));
+    let limits = Limits { answer: Duration::from_secs(1), ..short() };
+    let (mut envs, _folder) = start(&script, 1, limits).unwrap();
+    for slot in 0..2 {
+        envs.reset(slot, 1, false).unwrap();
+    }
+    for slot in 0..2 {
+        let found = answers(&mut envs);
+        assert!(matches!(found[..], [(there, Answer::Started { .. })] if there == slot), "{found:?}");
+    }
+}
+
+#[test]
+fn the_last_episodes_go_to_those_with_the_least_to_do() {
+    let script = format!("{HELLO}; {START}; {STEP}; exec sleep 60");
+    let limits = Limits { answer: Duration::from_secs(30), ..short() };
+    let (mut envs, _folder) = start(&script, 2, limits).unwrap();
+    assert!(envs.is_next(0, 1) && !envs.is_next(0, 0));
+    // One to each worker: either may take the next one.
+    for slot in 0..2 {
+        envs.reset(slot, 1, false).unwrap();
+    }
+    let mut started = Vec::new();
+    while started.len() < 2 {
+        started.extend(answers(&mut envs));
+    }
+    assert!(envs.is_next(2, 1) && envs.is_next(3, 1));
+    // The episode of the second one is nearer to its end.
+    envs.step(1, &[0.0, 0.0]).unwrap();
+    assert!(!envs.is_next(2, 1) && envs.is_next(3, 1));
+    assert!(envs.is_next(2, 2) && envs.is_next(3, 2));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Evaluation: how a policy does in its environment.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use album_agents::{Moment, Policy};
@@ -149,8 +150,7 @@ pub fn evaluate(
     let mut waiting = 0..plan.seeds.len();
     let mut slots: Vec<Option<Running>> = Vec::new();
     for slot in 0..envs.len() {
-        let next = waiting.next().map(|number| start(envs, slot, number, plan, 0)).transpose()?;
-        slots.push(next);
+        slots.push(next(envs, slot, &mut waiting, plan)?);
     }
     let mut warnings = Vec::new();
     let (mut ready, mut moments) = (Vec::new(), Vec::new());
@@ -173,8 +173,7 @@ pub fn evaluate(
                     if over {
                         let number = running.number;
                         done[number] = Some(running);
-                        slots[slot] =
-                            waiting.next().map(|number| start(envs, slot, number, plan, 0)).transpose()?;
+                        slots[slot] = next(envs, slot, &mut waiting, plan)?;
                         continue;
                     }
                 }
@@ -212,6 +211,19 @@ pub fn evaluate(
     }
     let evaluation = Evaluation { step: plan.step, episodes };
     Ok(Some(Outcome { evaluation, seconds: begin.elapsed().as_secs_f64(), warnings, videos }))
+}
+
+/// Starts the next of the waiting episodes, unless it is better left to another slot.
+fn next(
+    envs: &mut Envs,
+    slot: usize,
+    waiting: &mut Range<usize>,
+    plan: &Plan,
+) -> Result<Option<Running>, TrainError> {
+    if !envs.is_next(slot, waiting.len()) {
+        return Ok(None);
+    }
+    waiting.next().map(|number| start(envs, slot, number, plan, 0)).transpose()
 }
 
 fn start(

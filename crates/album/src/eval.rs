@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let episodes = evaluation.episodes;
         return output::print_json(&Report {
             result,
-            workers: envs.len(),
+            workers: envs.workers(),
             episodes,
             warnings,
             videos: films,

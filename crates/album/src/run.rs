@@ -48,8 +48,8 @@ pub fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Failure>
 
 /// The environments of a task: native ones for all episodes at once, or worker processes.
 pub fn environments(task: &TaskName, episodes: usize, args: &Resources) -> Result<Envs, Failure> {
-    let slots = if is_native(task) { episodes } else { processes(args.workers).min(episodes) };
-    make_envs(task, slots, args.python.as_deref()).map_err(Failure::from)
+    let count = if is_native(task) { episodes } else { processes(args.workers).min(episodes) };
+    make_envs(task, count, args.python.as_deref()).map_err(Failure::from)
 }
 
 /// Whether album has the environment itself.
@@ -76,6 +76,6 @@ pub fn evaluator(
         return Ok(None);
     }
     let envs = environments(task, episodes, args)?;
-    let background = !is_native(task) && processes(args.threads) + envs.len() <= processes(0);
+    let background = !is_native(task) && processes(args.threads) + envs.workers() <= processes(0);
     Ok(Some(Evaluator { envs, episodes, paths: if is_native(task) { 10 } else { 0 }, background }))
 }

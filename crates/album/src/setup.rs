@@ -132,7 +132,7 @@ fn try_out(
     })
 }
 
-/// Waits for the answer of the one slot there is.
+/// Waits for the answer of the one slot that is used.
 fn answer(envs: &mut Envs, task: &TaskName) -> Result<(), EnvError> {
     loop {
         match envs.wait()?.pop() {

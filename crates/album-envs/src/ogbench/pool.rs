@@ -1,23 +1,29 @@
-//! Workers side by side, each with an episode of its own.
+//! Workers side by side, each with episodes of its own.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use album_data::ogbench::{Environment, TaskName};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::WorkerError;
 use super::protocol::{self, Broken, Cause, Hello, Message, PROTOCOL};
-use super::worker::{Report, Worker};
+use super::worker::Worker;
 use crate::envs::Answer;
 use crate::error::EnvError;
 use crate::python::Python;
+
+/// Environments of a worker. While the answer of one travels, the policy acts and the next action comes
+/// back, the worker steps the other.
+const ENVIRONMENTS: usize = 2;
 
 /// Workers may fail so often in a row before one gets ready; the next time is an error.
 const FAILED_STARTS: usize = 3;
 
 /// Lines of standard error that the reason of a loss quotes.
 const QUOTED: usize = 3;
+
+const OUT_OF_TURN: &str = "its worker spoke out of turn";
 
 /// [`Pool::wait`] returns after this time even without an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -46,33 +52,46 @@ enum Request {
 }
 
 /// A worker and where it stands.
-struct Slot {
-    /// Tells its reports from those of workers before it.
-    id: u64,
+struct Post {
     worker: Worker,
     /// Whether it has said hello.
     ready: bool,
-    /// Whether an episode is under way.
-    episode: bool,
-    /// The request that has no answer yet.
-    request: Option<Request>,
-    /// Answers to come that nobody waits for any more.
-    stale: usize,
     /// When to give it up.
     deadline: Option<Instant>,
 }
 
-/// As many workers as episodes run side by side.
+/// Where an environment stands.
+#[derive(Default)]
+struct Slot {
+    episode: Episode,
+    /// The request that has no answer yet.
+    request: Option<Request>,
+    /// Answers to come that nobody waits for any more.
+    stale: usize,
+}
+
+#[derive(Default)]
+enum Episode {
+    #[default]
+    None,
+    /// Under way, with at most so many steps to come.
+    Running(usize),
+    /// Its worker was lost while nothing was asked for. The reason is the answer to the next step.
+    Lost(String),
+}
+
+/// Workers, and [`ENVIRONMENTS`] times as many slots. With `n` workers, slot `s` is environment `s / n` of
+/// worker `s % n`: as long as there are fewer episodes than workers, each has a worker to itself.
 pub(crate) struct Pool {
     python: Python,
     /// The environment's name in the package.
     name: String,
     environment: &'static Environment,
     limits: Limits,
+    posts: Vec<Post>,
     slots: Vec<Slot>,
-    started: u64,
-    sender: Sender<Report>,
-    reports: Receiver<Report>,
+    /// Answers that no worker gives.
+    answers: Vec<(usize, Answer)>,
     /// Empty until the first worker is ready.
     versions: BTreeMap<String, String>,
     /// Workers that were lost before they were ready, since one was.
@@ -83,25 +102,23 @@ pub(crate) struct Pool {
 impl Pool {
     /// Starts the workers and waits until all are ready.
     pub fn new(task: &TaskName, workers: usize, python: &Python, limits: Limits) -> Result<Self, EnvError> {
-        let (sender, reports) = mpsc::channel();
         let mut pool = Self {
             python: python.clone(),
             name: task.environment_id(),
             environment: task.environment(),
             limits,
-            slots: Vec::new(),
-            started: 0,
-            sender,
-            reports,
+            posts: Vec::new(),
+            slots: std::iter::repeat_with(Slot::default).take(ENVIRONMENTS * workers).collect(),
+            answers: Vec::new(),
             versions: BTreeMap::new(),
             failed_starts: 0,
             request: Vec::new(),
         };
         for _ in 0..workers {
-            let slot = pool.start()?;
-            pool.slots.push(slot);
+            let post = pool.start()?;
+            pool.posts.push(post);
         }
-        while pool.slots.iter().any(|slot| !slot.ready) {
+        while pool.posts.iter().any(|post| !post.ready) {
             pool.listen(&mut Vec::new())?;
         }
         Ok(pool)
@@ -120,12 +137,36 @@ impl Pool {
     }
 
     pub fn processes(&self) -> Vec<u32> {
-        self.slots.iter().map(|slot| slot.worker.id()).collect()
+        self.posts.iter().map(|post| post.worker.id()).collect()
+    }
+
+    /// The slots of a worker.
+    fn slots_of(&self, post: usize) -> impl Iterator<Item = usize> + use<> {
+        (post..self.slots.len()).step_by(self.posts.len())
+    }
+
+    fn asked(&self, post: usize) -> bool {
+        self.slots_of(post).any(|slot| self.slots[slot].request.is_some())
+    }
+
+    /// Steps that a worker has before it, at most.
+    fn work(&self, post: usize) -> usize {
+        let left = |slot: usize| match self.slots[slot].episode {
+            Episode::Running(left) => left,
+            Episode::None | Episode::Lost(_) => 0,
+        };
+        self.slots_of(post).map(left).sum()
+    }
+
+    pub fn is_next(&self, slot: usize, waiting: usize) -> bool {
+        let own = self.work(slot % self.posts.len());
+        let sooner = (0..self.posts.len()).filter(|&post| self.work(post) < own).count();
+        sooner < waiting
     }
 
     pub fn reset(&mut self, slot: usize, seed: u64, frames: bool) {
-        protocol::reset(&mut self.request, seed, frames);
-        self.slots[slot].episode = true;
+        protocol::reset(&mut self.request, slot / self.posts.len(), seed, frames);
+        self.slots[slot].episode = Episode::Running(self.environment.horizon);
         self.ask(slot, Request::Reset);
     }
 
@@ -137,17 +178,24 @@ impl Pool {
         if let Some(component) = action.iter().position(|x| !x.is_finite()) {
             return Err(EnvError::ActionValue { component, found: action[component] });
         }
-        if !self.slots[slot].episode {
-            return Err(EnvError::NoEpisode);
+        match &mut self.slots[slot].episode {
+            Episode::None => return Err(EnvError::NoEpisode),
+            Episode::Lost(reason) => {
+                let reason = std::mem::take(reason);
+                self.slots[slot].episode = Episode::None;
+                self.answers.push((slot, Answer::Lost { reason }));
+                return Ok(());
+            }
+            Episode::Running(left) => *left = left.saturating_sub(1),
         }
-        protocol::step(&mut self.request, action);
+        protocol::step(&mut self.request, slot / self.posts.len(), action);
         self.ask(slot, Request::Step);
         Ok(())
     }
 
     /// Waits for answers; none come back if nothing was asked for, and now and then.
     pub fn wait(&mut self) -> Result<Vec<(usize, Answer)>, EnvError> {
-        let mut answers = Vec::new();
+        let mut answers = std::mem::take(&mut self.answers);
         let start = Instant::now();
         while answers.is_empty()
             && start.elapsed() < PATIENCE
@@ -159,38 +207,39 @@ impl Pool {
         Ok(answers)
     }
 
-    fn ask(&mut self, slot: usize, request: Request) {
-        let slot = &mut self.slots[slot];
+    fn ask(&mut self, number: usize, request: Request) {
+        // An answer that nobody fetched is to a request that is void now.
+        self.answers.retain(|&(slot, _)| slot != number);
+        let at = number % self.posts.len();
+        let idle = !self.asked(at);
+        let (slot, post) = (&mut self.slots[number], &mut self.posts[at]);
         if slot.request.replace(request).is_some() {
             slot.stale += 1;
         }
-        if slot.ready {
-            slot.deadline = Some(Instant::now() + self.limits.answer);
+        if post.ready && idle {
+            post.deadline = Some(Instant::now() + self.limits.answer);
         }
-        slot.worker.send(&self.request);
+        post.worker.send(&self.request);
     }
 
-    /// Takes every report there is, waiting a little for the first, and gives up workers
+    /// Takes every message there is, waiting a little for the first, and gives up workers
     /// that are past their time.
     fn listen(&mut self, answers: &mut Vec<(usize, Answer)>) -> Result<(), EnvError> {
         let now = Instant::now();
-        let until = self.slots.iter().filter_map(|slot| slot.deadline).min();
+        let until = self.posts.iter().filter_map(|post| post.deadline).min();
         let patience = until.map_or(PATIENCE, |until| until.saturating_duration_since(now).min(PATIENCE));
-        match self.reports.recv_timeout(patience) {
-            Ok(report) => {
-                self.take(report, answers)?;
-                while let Ok(report) = self.reports.try_recv() {
-                    self.take(report, answers)?;
-                }
+        for number in self.speaking(patience) {
+            self.posts[number].worker.read();
+            // A worker that is lost on the way is replaced by one that has said nothing.
+            while let Some(message) = self.posts[number].worker.next() {
+                self.take(number, message, answers)?;
             }
-            // The pool holds a sender, so the channel is never closed.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         let now = Instant::now();
-        for number in 0..self.slots.len() {
-            let slot = &self.slots[number];
-            if slot.deadline.is_some_and(|deadline| deadline <= now) {
-                let (what, limit) = match slot.ready {
+        for number in 0..self.posts.len() {
+            let post = &self.posts[number];
+            if post.deadline.is_some_and(|deadline| deadline <= now) {
+                let (what, limit) = match post.ready {
                     true => ("gave no answer", self.limits.answer),
                     false => ("was not ready", self.limits.start),
                 };
@@ -201,28 +250,31 @@ impl Pool {
         Ok(())
     }
 
-    fn take(&mut self, (id, message): Report, answers: &mut Vec<(usize, Answer)>) -> Result<(), EnvError> {
-        // A worker that was given up may have said something before its end.
-        let Some(number) = self.slots.iter().position(|slot| slot.id == id) else { return Ok(()) };
-        let slot = &mut self.slots[number];
-        let answer = match message {
-            Ok(Message::Hello(hello)) if !slot.ready => return self.greet(number, hello),
-            Ok(Message::Started { .. } | Message::Stepped(_)) if slot.stale > 0 => {
-                slot.stale -= 1;
-                return Ok(());
+    /// Waits for workers that have something to say.
+    fn speaking(&self, patience: Duration) -> Vec<usize> {
+        let outputs = self.posts.iter().map(|post| post.worker.output());
+        let mut outputs: Vec<PollFd<'_>> =
+            outputs.map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)).collect();
+        let patience =
+            Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
+        // What goes wrong here, such as a signal that comes between, does not the next time.
+        let _ = poll(&mut outputs, Some(&patience));
+        (0..outputs.len()).filter(|&number| !outputs[number].revents().is_empty()).collect()
+    }
+
+    fn take(
+        &mut self,
+        number: usize,
+        message: Result<Message, Broken>,
+        answers: &mut Vec<(usize, Answer)>,
+    ) -> Result<(), EnvError> {
+        let (environment, to, answer) = match message {
+            Ok(Message::Hello(hello)) if !self.posts[number].ready => return self.greet(number, hello),
+            Ok(Message::Started { environment, observation, frame }) => {
+                (environment, Request::Reset, Answer::Started { observation, frame })
             }
-            Ok(Message::Started { observation, frame }) if slot.request == Some(Request::Reset) => {
-                Answer::Started { observation, frame }
-            }
-            Ok(Message::Stepped(step)) if slot.request == Some(Request::Step) => {
-                if step.terminated || step.truncated {
-                    slot.episode = false;
-                }
-                Answer::Stepped(step)
-            }
-            Ok(Message::Hello(_) | Message::Started { .. } | Message::Stepped(_)) => {
-                return self.lose(number, "its worker spoke out of turn".into(), answers);
-            }
+            Ok(Message::Stepped { environment, step }) => (environment, Request::Step, Answer::Stepped(step)),
+            Ok(Message::Hello(_)) => return self.lose(number, OUT_OF_TURN.into(), answers),
             Ok(Message::Error(Cause::EpisodeLost, text)) => {
                 return self.lose(number, format!("its worker failed with {text}"), answers);
             }
@@ -240,9 +292,19 @@ impl Pool {
             }
             Err(Broken::Ended) => return self.lose(number, "its worker ended".into(), answers),
         };
-        slot.request = None;
-        slot.deadline = None;
-        answers.push((number, answer));
+        match self.slots_of(number).nth(environment) {
+            Some(slot) if self.slots[slot].stale > 0 => self.slots[slot].stale -= 1,
+            Some(slot) if self.slots[slot].request == Some(to) => {
+                self.slots[slot].request = None;
+                if matches!(&answer, Answer::Stepped(step) if step.terminated || step.truncated) {
+                    self.slots[slot].episode = Episode::None;
+                }
+                answers.push((slot, answer));
+            }
+            _ => return self.lose(number, OUT_OF_TURN.into(), answers),
+        }
+        // What is left was waiting for its turn.
+        self.posts[number].deadline = self.asked(number).then(|| Instant::now() + self.limits.answer);
         Ok(())
     }
 
@@ -260,27 +322,27 @@ impl Pool {
         }
         self.versions = hello.versions;
         self.failed_starts = 0;
-        let slot = &mut self.slots[number];
-        slot.ready = true;
+        self.posts[number].ready = true;
         // What it was asked for meanwhile starts only now.
-        slot.deadline = slot.request.map(|_| Instant::now() + self.limits.answer);
+        self.posts[number].deadline = self.asked(number).then(|| Instant::now() + self.limits.answer);
         Ok(())
     }
 
-    /// Replaces a worker, and tells of it if it was asked for something.
+    /// Replaces a worker. Its episodes are lost, and each slot is told so in answer to its request, if need be to the
+    /// next one.
     fn lose(
         &mut self,
         number: usize,
         reason: String,
         answers: &mut Vec<(usize, Answer)>,
     ) -> Result<(), EnvError> {
-        let slot = &mut self.slots[number];
-        let (status, said) = slot.worker.end();
+        let post = &mut self.posts[number];
+        let (status, said) = post.worker.end();
         let mut reason = match status {
             Some(status) => format!("{reason} ({status})"),
             None => reason,
         };
-        self.failed_starts += usize::from(!slot.ready);
+        self.failed_starts += usize::from(!post.ready);
         // If none was ever ready, it is no accident.
         if self.versions.is_empty() || self.failed_starts > FAILED_STARTS {
             let reason = format!("no worker could be started: {reason}");
@@ -291,37 +353,39 @@ impl Pool {
             let last = lines[lines.len().saturating_sub(QUOTED)..].join(" | ");
             reason = format!("{reason}, its last lines: {last}");
         }
-        let asked = slot.request.is_some();
-        self.slots[number] = self.start()?;
-        if asked {
-            answers.push((number, Answer::Lost { reason }));
+        self.posts[number] = self.start()?;
+        for slot in self.slots_of(number) {
+            let lost = std::mem::take(&mut self.slots[slot]);
+            match lost.episode {
+                _ if lost.request.is_some() => answers.push((slot, Answer::Lost { reason: reason.clone() })),
+                Episode::None => {}
+                Episode::Running(_) => self.slots[slot].episode = Episode::Lost(reason.clone()),
+                Episode::Lost(before) => self.slots[slot].episode = Episode::Lost(before),
+            }
         }
         Ok(())
     }
 
     fn failed(&mut self, number: usize, reason: String) -> EnvError {
-        let (_, said) = self.slots[number].worker.end();
+        let (_, said) = self.posts[number].worker.end();
         WorkerError::Failed { environment: self.name.clone(), reason, said }.into()
     }
 
-    fn start(&mut self) -> Result<Slot, EnvError> {
-        self.started += 1;
-        let id = self.started;
+    fn start(&mut self) -> Result<Post, EnvError> {
         let dim = self.environment.observation_dim;
-        let worker =
-            Worker::start(&self.python, &self.name, dim, id, self.sender.clone()).map_err(|source| {
-                WorkerError::NotStarted { interpreter: self.python.interpreter().to_owned(), source }
-            })?;
+        let worker = Worker::start(&self.python, &self.name, dim).map_err(|source| {
+            WorkerError::NotStarted { interpreter: self.python.interpreter().to_owned(), source }
+        })?;
         let deadline = Some(Instant::now() + self.limits.start);
-        Ok(Slot { id, worker, ready: false, episode: false, request: None, stale: 0, deadline })
+        Ok(Post { worker, ready: false, deadline })
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         // All at once, so that none waits for the one before it.
-        for slot in &mut self.slots {
-            slot.worker.hang_up();
+        for post in &mut self.posts {
+            post.worker.hang_up();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use crate::env::{Frame, Step};
 
 /// The version of the protocol.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Of an episode with pictures, its start, its end and each so manyeth step have one.
 pub const FRAME_EVERY: u32 = 3;
@@ -18,6 +18,12 @@ const LONGEST_BODY: u32 = 1 << 21;
 
 /// Kind and length.
 const HEADER: usize = 5;
+
+/// As much as a pipe holds.
+const READ_AT_ONCE: usize = 1 << 16;
+
+/// Of what is no message, so many bytes are shown.
+const QUOTED: usize = 65;
 
 /// What a worker is and runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +46,8 @@ pub(super) enum Cause {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
     Hello(Hello),
-    Started { observation: Vec<f32>, frame: Option<Frame> },
-    Stepped(Step),
+    Started { environment: usize, observation: Vec<f32>, frame: Option<Frame> },
+    Stepped { environment: usize, step: Step },
     Error(Cause, String),
 }
 
@@ -57,74 +63,77 @@ pub(super) enum Broken {
 }
 
 /// Writes a reset into `buffer`, which is cleared before.
-pub(super) fn reset(buffer: &mut Vec<u8>, seed: u64, frames: bool) {
-    begin(buffer, 1, 12);
+pub(super) fn reset(buffer: &mut Vec<u8>, environment: usize, seed: u64, frames: bool) {
+    begin(buffer, 1, 12, environment);
     buffer.extend(seed.to_le_bytes());
     buffer.extend(if frames { FRAME_EVERY } else { 0 }.to_le_bytes());
 }
 
 /// Writes a step into `buffer`, which is cleared before. The action is clipped to ±1 here,
 /// because that costs NumPy more than all the rest of a message.
-pub(super) fn step(buffer: &mut Vec<u8>, action: &[f32]) {
-    begin(buffer, 2, 4 * action.len());
+pub(super) fn step(buffer: &mut Vec<u8>, environment: usize, action: &[f32]) {
+    begin(buffer, 2, 4 * action.len(), environment);
     buffer.extend(action.iter().flat_map(|x| x.clamp(-1.0, 1.0).to_le_bytes()));
 }
 
-fn begin(buffer: &mut Vec<u8>, kind: u8, length: usize) {
+/// Of a body, `rest` bytes come after the environment's number.
+fn begin(buffer: &mut Vec<u8>, kind: u8, rest: usize, environment: usize) {
     buffer.clear();
     buffer.push(kind);
-    buffer.extend((length as u32).to_le_bytes());
+    buffer.extend((4 + rest as u32).to_le_bytes());
+    buffer.extend((environment as u32).to_le_bytes());
 }
 
-/// Reads what a worker says. One observation has `observation_dim` numbers.
-pub(super) struct Reader<R> {
-    from: R,
+/// Takes apart what a worker says. One observation has `observation_dim` numbers.
+pub(super) struct Reader {
     observation_dim: usize,
-    body: Vec<u8>,
+    /// Where reads go to.
+    buffer: Vec<u8>,
+    /// What was read and may not be taken yet.
+    bytes: Vec<u8>,
+    /// So many of them were.
+    taken: usize,
+    ended: bool,
 }
 
-impl<R: Read> Reader<R> {
-    pub fn new(from: R, observation_dim: usize) -> Self {
-        Self { from, observation_dim, body: Vec::new() }
+impl Reader {
+    pub fn new(observation_dim: usize) -> Self {
+        Self { observation_dim, buffer: vec![0; READ_AT_ONCE], bytes: Vec::new(), taken: 0, ended: false }
     }
 
-    /// The next message.
-    pub fn next(&mut self) -> Result<Message, Broken> {
-        let mut header = [0; HEADER];
-        let read = fill(&mut self.from, &mut header)?;
-        let [kind, length @ ..] = header;
-        let length = u32::from_le_bytes(length);
-        if read < HEADER || !(1..=4).contains(&kind) || length > LONGEST_BODY {
-            if read == 0 {
-                return Err(Broken::Ended);
-            }
-            // Most likely text that somebody printed; some more of it helps.
-            let mut more = [0; 60];
-            let rest = fill(&mut self.from, &mut more).unwrap_or(0);
-            let text = [&header[..read], &more[..rest]].concat();
-            return Err(garbage(format_args!("`{}`", text.escape_ascii())));
-        }
-        self.body.resize(length as usize, 0);
-        let read = fill(&mut self.from, &mut self.body)?;
-        if read < self.body.len() {
-            return Err(garbage(format_args!("{read} bytes of a message of {length}")));
-        }
-        parse(kind, &self.body, self.observation_dim)
-    }
-}
-
-/// Reads until the buffer is full or the input ends; returns how much there was.
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Broken> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match from.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
+    /// Reads once, which does not wait if there is something to read.
+    pub fn read(&mut self, mut from: impl Read) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        match from.read(&mut self.buffer) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
+            Ok(0) | Err(_) => self.ended = true,
+            Ok(read) => self.bytes.extend_from_slice(&self.buffer[..read]),
         }
     }
-    Ok(filled)
+
+    /// The next message, if all of it is there.
+    pub fn next(&mut self) -> Option<Result<Message, Broken>> {
+        let bytes = &self.bytes[self.taken..];
+        let Some((&[kind, ref length @ ..], rest)) = bytes.split_first_chunk::<HEADER>() else {
+            return self.ended.then(|| match bytes {
+                [] => Err(Broken::Ended),
+                text => Err(garbage(format_args!("`{}`", text.escape_ascii()))),
+            });
+        };
+        let length = u32::from_le_bytes(*length);
+        if !(1..=4).contains(&kind) || length > LONGEST_BODY {
+            // Most likely text that somebody printed; some more of it helps.
+            let text = &bytes[..bytes.len().min(QUOTED)];
+            return Some(Err(garbage(format_args!("`{}`", text.escape_ascii()))));
+        }
+        let Some(body) = rest.get(..length as usize) else {
+            let found = rest.len();
+            return self.ended.then(|| Err(garbage(format_args!("{found} bytes of a message of {length}"))));
+        };
+        self.taken += HEADER + body.len();
+        Some(parse(kind, body, self.observation_dim))
+    }
 }
 
 fn parse(kind: u8, body: &[u8], observation_dim: usize) -> Result<Message, Broken> {
@@ -132,23 +141,26 @@ fn parse(kind: u8, body: &[u8], observation_dim: usize) -> Result<Message, Broke
     match kind {
         1 => hello(&mut body).map(Message::Hello),
         2 => {
+            let environment = body.u32()? as usize;
             let observation = body.numbers(observation_dim)?;
-            Ok(Message::Started { observation, frame: body.frame()? })
+            Ok(Message::Started { environment, observation, frame: body.frame()? })
         }
         3 => {
+            let environment = body.u32()? as usize;
             let reward = f64::from_le_bytes(body.take()?);
             let [flags] = body.take()?;
             if flags > 7 {
                 return Err(garbage(format_args!("flags {flags}, expected at most 7")));
             }
-            Ok(Message::Stepped(Step {
+            let step = Step {
                 reward,
                 terminated: flags & 1 != 0,
                 truncated: flags & 2 != 0,
                 success: flags & 4 != 0,
                 observation: body.numbers(observation_dim)?,
                 frame: body.frame()?,
-            }))
+            };
+            Ok(Message::Stepped { environment, step })
         }
         _ => {
             let cause = match body.take()? {
@@ -231,7 +243,10 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Message, Broken> {
-        Reader::new(bytes, 2).next()
+        let mut reader = Reader::new(2);
+        reader.read(bytes);
+        reader.read(&[][..]);
+        reader.next().unwrap()
     }
 
     fn found(bytes: &[u8]) -> String {
@@ -250,7 +265,7 @@ mod tests {
     fn hello_is_understood() {
         let versions = [("mujoco", "4.0.0"), ("ogbench", "1.2.2")].map(|(a, b)| (a.to_owned(), b.to_owned()));
         assert_eq!(
-            read(&greeting(1)).unwrap(),
+            read(&greeting(PROTOCOL)).unwrap(),
             Message::Hello(Hello {
                 observation_dim: 2,
                 action_dim: 3,
@@ -258,16 +273,16 @@ mod tests {
                 versions: versions.into()
             })
         );
-        assert_eq!(read(&greeting(2)), Err(Broken::OtherProtocol(2)));
+        assert_eq!(read(&greeting(1)), Err(Broken::OtherProtocol(1)));
     }
 
     #[test]
     fn answers_are_understood() {
         let observation: Vec<u8> = [0.5_f32, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
-        let started = Message::Started { observation: vec![0.5, -2.0], frame: None };
-        assert_eq!(read(&message(2, &observation)).unwrap(), started);
+        let started = Message::Started { environment: 1, observation: vec![0.5, -2.0], frame: None };
+        assert_eq!(read(&message(2, &[&[1, 0, 0, 0], &observation[..]].concat())).unwrap(), started);
         let picture = [&1_u32.to_le_bytes()[..], &2_u32.to_le_bytes(), &[1, 2, 3, 4, 5, 6]].concat();
-        let body = [&(-1.0_f64).to_le_bytes()[..], &[0b101], &observation, &picture].concat();
+        let body = [&[2, 0, 0, 0][..], &(-1.0_f64).to_le_bytes(), &[0b101], &observation, &picture].concat();
         let step = Step {
             observation: vec![0.5, -2.0],
             reward: -1.0,
@@ -276,7 +291,7 @@ mod tests {
             success: true,
             frame: Some(Frame { width: 1, height: 2, rgb: vec![1, 2, 3, 4, 5, 6] }),
         };
-        assert_eq!(read(&message(3, &body)).unwrap(), Message::Stepped(step));
+        assert_eq!(read(&message(3, &body)).unwrap(), Message::Stepped { environment: 2, step });
         assert_eq!(
             read(&message(4, b"\x01ogbench")).unwrap(),
             Message::Error(Cause::NoModule, "ogbench".into())
@@ -286,10 +301,10 @@ mod tests {
     #[test]
     fn requests_are_as_documented() {
         let mut buffer = vec![9; 9];
-        reset(&mut buffer, 0x0102, true);
-        assert_eq!(buffer, [1, 12, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
-        step(&mut buffer, &[1.5]);
-        assert_eq!(buffer, [2, 4, 0, 0, 0, 0, 0, 128, 63]);
+        reset(&mut buffer, 1, 0x0102, true);
+        assert_eq!(buffer, [1, 16, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
+        step(&mut buffer, 0, &[1.5]);
+        assert_eq!(buffer, [2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 63]);
     }
 
     #[test]
@@ -297,17 +312,17 @@ mod tests {
         assert_eq!(read(b""), Err(Broken::Ended));
         assert!(found(b"Warning: hi\n").starts_with("found `Warning: hi\\n`, expected a message of album's"));
         assert!(found(&[3, 255, 255, 255, 255]).contains("\\xff"));
-        assert!(found(&message(2, &[0; 4])).contains("an observation of 1 numbers instead of 2"));
-        assert!(found(&message(2, &[0; 9])).contains("ends 3 bytes early"));
-        assert!(found(&message(3, &[0; 8])).contains("ends 1 bytes early"));
-        assert!(found(&message(2, &[9; 18])).contains("pixels with 2 bytes"));
-        assert!(found(&greeting(1)[..9]).contains("found 4 bytes of a message of"));
+        assert!(found(&message(2, &[0; 8])).contains("an observation of 1 numbers instead of 2"));
+        assert!(found(&message(2, &[0; 13])).contains("ends 3 bytes early"));
+        assert!(found(&message(3, &[0; 12])).contains("ends 1 bytes early"));
+        assert!(found(&message(2, &[9; 22])).contains("pixels with 2 bytes"));
+        assert!(found(&greeting(PROTOCOL)[..9]).contains("found 4 bytes of a message of"));
         assert!(found(&message(1, b"ALBUMENW\0")).contains("`ALBUMENW`"));
     }
 
     #[test]
     fn any_bytes_are_read_without_a_panic() {
-        let whole = greeting(1);
+        let whole = greeting(PROTOCOL);
         for end in 0..whole.len() {
             for flip in 0..whole.len() {
                 let mut bytes = whole[..end].to_vec();

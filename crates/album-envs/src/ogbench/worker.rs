@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::Sender;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,26 +19,18 @@ const KEPT_LINES: usize = 12;
 /// Of each line, no more than this.
 const KEPT_BYTES: u64 = 1000;
 
-/// A message of a worker, with the number that the worker was started under.
-pub(super) type Report = (u64, Result<Message, Broken>);
-
 /// A running worker. Dropped, it is ended.
 pub(super) struct Worker {
     child: Child,
     input: Option<ChildStdin>,
+    output: ChildStdout,
+    reader: Reader,
     last_lines: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Worker {
-    /// Starts a worker. What it says is sent to `reports` under the number `id`, up to the
-    /// first thing that is no message.
-    pub fn start(
-        python: &Python,
-        environment: &str,
-        observation_dim: usize,
-        id: u64,
-        reports: Sender<Report>,
-    ) -> io::Result<Self> {
+    /// Starts a worker.
+    pub fn start(python: &Python, environment: &str, observation_dim: usize) -> io::Result<Self> {
         let mut command = python.command();
         command.args(["-c", SCRIPT, environment]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -49,19 +41,23 @@ impl Worker {
             let last_lines = Arc::clone(&last_lines);
             thread::spawn(move || keep_last_lines(BufReader::new(pipe), &last_lines));
         }
-        if let Some(pipe) = child.stdout.take() {
-            thread::spawn(move || {
-                let mut reader = Reader::new(BufReader::with_capacity(1 << 16, pipe), observation_dim);
-                loop {
-                    let message = reader.next();
-                    let last = message.is_err();
-                    if reports.send((id, message)).is_err() || last {
-                        return;
-                    }
-                }
-            });
-        }
-        Ok(Self { child, input, last_lines })
+        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(Self { child, input, output, reader: Reader::new(observation_dim), last_lines })
+    }
+
+    /// Where what it says comes from.
+    pub fn output(&self) -> BorrowedFd<'_> {
+        self.output.as_fd()
+    }
+
+    /// Reads what is there of its output, or waits for some.
+    pub fn read(&mut self) {
+        self.reader.read(&mut self.output);
+    }
+
+    /// The next message of what was read.
+    pub fn next(&mut self) -> Option<Result<Message, Broken>> {
+        self.reader.next()
     }
 
     /// Sends a request. That the worker is gone is told by its output, so it is no error here.
