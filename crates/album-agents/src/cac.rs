@@ -34,7 +34,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "consistency",
     "arXiv 2309.16984",
     |environment| format!("gamma = {:?}", fql_gamma(environment)),
-    "lr = 1e-3\npolicy_hidden = [128, 128]\neta = 1.0",
+    "lr = 1e-3\npolicy_hidden = [128, 128]\nscale_input = true\neta = 1.0",
 );
 
 /// Where noise begins and ends.
@@ -61,6 +61,8 @@ pub struct Config {
     pub critic: CriticConfig,
     /// Widths of the hidden layers of `F` (mish), each at least 1.
     pub policy_hidden: Vec<usize>,
+    /// Beyond the description: `F` sees `x / sqrt(t^2 + 0.25)`, which has the same size at every level of noise.
+    pub scale_input: bool,
     /// Weight of Q in the actor's loss, at least 0. Chosen per environment.
     pub eta: f64,
     /// Levels of noise in sampling, at least 1.
@@ -83,6 +85,7 @@ impl Default for Config {
             common: Common { hidden: vec![256; 3], ..Common::default() },
             critic: CriticConfig { q_agg: Aggregate::Min, ..CriticConfig::default() },
             policy_hidden: vec![256; 3],
+            scale_input: false,
             eta: 1.0,
             levels: 2,
             ema_rate: 0.005,
@@ -133,8 +136,10 @@ impl Setup for Config {
         let average = Consistency {
             time: nets.target("ema_time", time, self.ema_rate),
             net: nets.target("ema", net, self.ema_rate),
+            scale_input: self.scale_input,
         };
-        Box::new(Cac { config: self.clone(), a: sizes.a, critic, policy: Consistency { time, net }, average })
+        let policy = Consistency { time, net, scale_input: self.scale_input };
+        Box::new(Cac { config: self.clone(), a: sizes.a, critic, policy, average })
     }
 }
 
@@ -142,11 +147,12 @@ impl Setup for Config {
 struct Consistency<N> {
     time: N,
     net: N,
+    scale_input: bool,
 }
 
 impl Consistency<Id> {
     fn of<'n>(&self, nets: &'n Networks) -> Consistency<&'n Mlp> {
-        Consistency { time: &nets[self.time], net: &nets[self.net] }
+        Consistency { time: &nets[self.time], net: &nets[self.net], scale_input: self.scale_input }
     }
 }
 
@@ -162,7 +168,9 @@ impl<N: Borrow<Mlp>> Consistency<N> {
         let skip = column(s, times, |t| variance / ((t - LEAST).powi(2) + variance));
         let out = column(s, times, |t| SIGMA_DATA * (t - LEAST) / (t * t + variance).sqrt());
         let time = apply(&self.time, features(s, times));
-        skip * x + out * apply(&self.net, tape.concat_cols(&[x, time, s]))
+        let seen =
+            if self.scale_input { column(s, times, |t| 1.0 / (t * t + variance).sqrt()) * x } else { x };
+        skip * x + out * apply(&self.net, tape.concat_cols(&[seen, time, s]))
     }
 
     /// Actions. `noise` is called once for each level.
@@ -278,7 +286,11 @@ impl Algorithm for Cac {
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
-        let policy = Consistency { time: nets[self.policy.time].clone(), net: nets[self.policy.net].clone() };
+        let policy = Consistency {
+            time: nets[self.policy.time].clone(),
+            net: nets[self.policy.net].clone(),
+            scale_input: self.config.scale_input,
+        };
         let q = nets[self.critic.target].clone();
         let (n, a, levels) = (self.config.num_samples, self.a, self.config.levels);
         Box::new(move |x| {

@@ -187,7 +187,9 @@ fn srpo_finds_the_better_of_two_modes() {
 fn cac_samples_both_halves_and_with_values_the_better_one() {
     let of = |eta: f64, n: usize| {
         let average = "ema_after = 0\nema_every = 1\nema_rate = 0.05";
-        let settings = format!("policy_hidden = [32, 32]\n{average}\neta = {eta:?}\nnum_samples = {n}");
+        let settings = format!(
+            "policy_hidden = [32, 32]\nscale_input = true\n{average}\neta = {eta:?}\nnum_samples = {n}"
+        );
         let actions = learned("cac", &settings);
         actions.iter().filter(|a| **a > 0.0).count() as f64 / actions.len() as f64
     };
