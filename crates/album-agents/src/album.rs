@@ -46,7 +46,7 @@ fn paper(environment: &str) -> String {
 }
 
 /// One action changes Q by little on PointMaze (docs/decisions.md).
-const SMALL: &str = "alpha_bc = 0.001\ncritic_lr = 1e-3\nactor_lr = 1e-3";
+const SMALL: &str = "gamma = 0.995\nalpha_bc = 0.001\ncritic_lr = 1e-3\nactor_lr = 1e-3";
 
 /// How the actor's mean becomes an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

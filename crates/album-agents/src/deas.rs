@@ -25,8 +25,13 @@ use album_nn::MlpSpec;
 use serde::{Deserialize, Serialize};
 
 /// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("deas", "Flow, chunks", "arXiv 2510.07730", paper, "lr = 1e-3\nh = 4\nalpha = 1.0");
+pub const KIND: Kind = Kind::new::<Config>(
+    "deas",
+    "Flow, chunks",
+    "arXiv 2510.07730",
+    paper,
+    "lr = 1e-3\ntau = 0.05\nh = 4\nalpha = 1.0",
+);
 
 /// Where the range of values comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,8 +26,13 @@ use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("dqc", "Flow, best of n", "arXiv 2512.10926", paper, "lr = 1e-3\nh = 10");
+pub const KIND: Kind = Kind::new::<Config>(
+    "dqc",
+    "Flow, best of n",
+    "arXiv 2512.10926",
+    paper,
+    "lr = 1e-3\ntau = 0.05\ngamma = 0.99\nh = 10",
+);
 
 /// A loss whose minimum is not the mean but lies above or below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

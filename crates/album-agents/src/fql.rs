@@ -21,8 +21,13 @@ use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
 /// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("fql", "Flow", "arXiv 2502.02538", paper, "lr = 1e-3\nalpha = 0.3");
+pub const KIND: Kind = Kind::new::<Config>(
+    "fql",
+    "Flow",
+    "arXiv 2502.02538",
+    paper,
+    "lr = 1e-3\ntau = 0.05\nalpha = 3.0\nq_agg = \"min\"",
+);
 
 /// Hyperparameters. Defaults are those of FQL's code base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

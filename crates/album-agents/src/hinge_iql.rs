@@ -21,8 +21,13 @@ use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
 /// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("hinge-iql", "Gaussian", "arXiv 2609.24489", iql::paper, "lr = 1e-3\nalpha = 10.0");
+pub const KIND: Kind = Kind::new::<Config>(
+    "hinge-iql",
+    "Gaussian",
+    "arXiv 2609.24489",
+    iql::paper,
+    "lr = 1e-3\ntau = 0.05\nalpha = 10.0",
+);
 
 /// Hyperparameters. Defaults are the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "Flow",
     "arXiv 2609.24489",
     |_| String::new(),
-    "critic_lr = 1e-3\nactor_lr = 1e-3",
+    "gamma = 0.995\ncritic_lr = 1e-3\nactor_lr = 1e-3",
 );
 
 /// Hyperparameters. Defaults are those of ALBUM and of IFQL.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 /// How it is listed.
 pub const KIND: Kind =
-    Kind::new::<Config>("iql", "Gaussian", "arXiv 2110.06169", paper, "lr = 1e-3\nalpha = 10.0");
+    Kind::new::<Config>("iql", "Gaussian", "arXiv 2110.06169", paper, "lr = 1e-3\ntau = 0.05\nalpha = 10.0");
 
 /// How the policy is extracted from the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

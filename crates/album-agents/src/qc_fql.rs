@@ -22,8 +22,13 @@ use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("qc-fql", "Flow, chunks", "arXiv 2507.07969", paper, "lr = 1e-3\nalpha = 1.0");
+pub const KIND: Kind = Kind::new::<Config>(
+    "qc-fql",
+    "Flow, chunks",
+    "arXiv 2507.07969",
+    paper,
+    "lr = 1e-3\ntau = 0.05\nalpha = 1.0",
+);
 
 /// Hyperparameters. Defaults are those of the Q-chunking code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

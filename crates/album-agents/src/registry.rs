@@ -51,7 +51,6 @@ pub struct Kind {
 /// What every algorithm uses on PointMaze: two raw coordinates need an encoding, and a falling learning rate ends the
 /// noise that hinges turn into a bias (docs/decisions.md).
 pub const SMALL: &str = "hidden = [128, 128]
-gamma = 0.995
 reward_scale = 0.3
 lr_decay = \"cosine\"
 standardize = true

@@ -31,7 +31,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "deterministic",
     "arXiv 2310.07297",
     paper,
-    "lr = 1e-3\nnoise_width = 64\npolicy_hidden = [128, 128]\nnormalize_guidance = true\nbeta = 0.1",
+    "lr = 1e-3\ntau = 0.05\nnoise_width = 64\npolicy_hidden = [128, 128]\nnormalize_guidance = true\nbeta = 0.1",
 );
 
 /// Hyperparameters. Defaults are those of the original code.

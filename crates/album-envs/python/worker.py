@@ -28,32 +28,34 @@ EPISODE_LOST, NO_MODULE, HOPELESS = 0, 1, 2
 TERMINATED, TRUNCATED, SUCCESS = 1, 2, 4
 LONGEST_REQUEST = 1 << 16
 
-received = bytearray()
+HEAD, JUDGED = struct.Struct("<BI"), struct.Struct("<dB")
+
+received = b""
 
 
 def send(kind, body):
-    rest = memoryview(struct.pack("<BI", kind, len(body)) + body)
+    rest = HEAD.pack(kind, len(body)) + body
     while rest:
         try:
-            rest = rest[os.write(OUT, rest) :]
+            rest = rest[os.write(OUT, rest) :]  # mostly all of it
         except BrokenPipeError:
             os._exit(0)
 
 
 def receive():
+    global received
     while True:
         if len(received) >= 5:
-            kind, length = struct.unpack_from("<BI", received)
+            kind, length = HEAD.unpack_from(received)
             if length > LONGEST_REQUEST:
                 stop(HOPELESS, f"request of {length} bytes, expected at most {LONGEST_REQUEST}")
             if len(received) >= 5 + length:
-                body = bytes(received[5 : 5 + length])
-                del received[: 5 + length]
+                body, received = received[5 : 5 + length], received[5 + length :]
                 return kind, body
         data = os.read(IN, 1 << 16)
         if not data:  # album has ended
             os._exit(0)
-        received.extend(data)
+        received += data
 
 
 def stop(cause, text):
@@ -106,10 +108,12 @@ class Place:
         self.numpy, self.unseeded = np.random.MT19937(0), np.random.default_rng(0)
         self.frame_every = self.steps = 0
         self.take_turn()
-        self.env = gymnasium.make(sys.argv[1], disable_env_checker=True)
-        if hasattr(self.env.unwrapped, "get_step_info"):
+        made = gymnasium.make(sys.argv[1], disable_env_checker=True)
+        # What gymnasium wraps around it counts the steps and checks their order; the first is done here, for less time.
+        self.env, self.limit = made.unwrapped, made.spec.max_episode_steps
+        if hasattr(self.env, "get_step_info"):
             # The arm's environments collect positions and contacts once more for a report that nobody reads here.
-            self.env.unwrapped.get_step_info = dict
+            self.env.get_step_info = dict
 
     def take_turn(self):
         np.random.set_bit_generator(self.numpy)
@@ -129,7 +133,7 @@ class Place:
         self.unseeded = np.random.default_rng(seed)
         random.seed(seed)
         np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
-        self.env.unwrapped.action_space.seed(seed)
+        self.env.action_space.seed(seed)
         observation, _ = self.env.reset(seed=seed)
         body = numbers(observation)
         return body + picture(self.env) if frame_every else body
@@ -138,8 +142,9 @@ class Place:
         self.steps += 1
         self.take_turn()
         observation, reward, terminated, truncated, info = self.env.step(action)
+        truncated = truncated or self.steps >= self.limit
         flags = TERMINATED * bool(terminated) + TRUNCATED * bool(truncated) + SUCCESS * bool(info["success"])
-        body = struct.pack("<dB", reward, flags) + numbers(observation)
+        body = JUDGED.pack(reward, flags) + numbers(observation)
         if self.frame_every and (self.steps % self.frame_every == 0 or terminated or truncated):
             body += picture(self.env)
         return body
@@ -153,7 +158,7 @@ def picture(env):
             "install one of them (Debian, Ubuntu: apt install libegl1 or libosmesa6)",
         )
     try:
-        rgb = np.ascontiguousarray(env.unwrapped.render(), dtype=np.uint8)
+        rgb = np.ascontiguousarray(env.render(), dtype=np.uint8)
     except Exception as error:
         traceback.print_exc()
         stop(
@@ -179,7 +184,7 @@ def main():
             "run `album setup ogbench`, or point ALBUM_PYTHON at another interpreter",
         )
     places = [Place()]
-    env = places[0].env
+    env, limit = places[0].env, places[0].limit
     observation_dim = env.observation_space.shape[0]
     action_dim = env.action_space.shape[0]
     versions = {name: version(name) for name in ("ogbench", "mujoco", "gymnasium", "numpy")}
@@ -187,7 +192,7 @@ def main():
     send(
         HELLO,
         MAGIC
-        + struct.pack("<IIII", PROTOCOL, observation_dim, action_dim, env.spec.max_episode_steps)
+        + struct.pack("<IIII", PROTOCOL, observation_dim, action_dim, limit)
         + "".join(f"{name} {number}\n" for name, number in versions.items()).encode(),
     )
     while True:
