@@ -11,6 +11,7 @@ use album_agents::{AGENTS, Agent, Learner, find};
 use album_data::{Segments, atomic, suggest};
 use album_nn::Pool;
 use album_report::number::{compact, grouped};
+use album_report::published::Published;
 use album_report::svg::{Plot, panels};
 use album_report::table::Table;
 use serde::{Deserialize, Serialize};
@@ -71,32 +72,6 @@ struct Report {
 
 /// The paper's name of ReBRAC with the actor updated at every step.
 const EVERY_STEP: &str = "rebrac*";
-
-/// Average success of the paper's main table (10 environments), by agent.
-const MAIN: [(&str, f64); 11] = [
-    ("bc", 2.8),
-    ("iql", 23.4),
-    ("rebrac", 31.0),
-    ("idql", 22.9),
-    ("srpo", 14.3),
-    ("cac", 25.3),
-    ("fawac", 16.1),
-    ("fbrac", 28.6),
-    ("ifql", 30.3),
-    ("fql", 43.6),
-    ("album", 43.4),
-];
-
-/// Average success of the paper's comparison with action chunking (5 environments), by agent.
-const CHUNKING: [(&str, f64); 7] = [
-    ("fql", 38.4),
-    ("nfql", 21.2),
-    ("qc-fql", 17.8),
-    ("deas", 39.8),
-    ("dqc", 42.6),
-    ("cgq", 40.4),
-    ("album", 37.5),
-];
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -223,7 +198,7 @@ fn write(report: &Report, folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(Failure::io(folder))?;
     let json = serde_json::to_string_pretty(report).map_err(|e| Failure::Numerical(e.to_string()))?;
     let files = [
-        ("pareto.svg", pareto(&report.rows)),
+        ("pareto.svg", pareto(&report.rows)?),
         ("cost.csv", table(&report.rows).to_csv()),
         ("cost.json", json + "\n"),
     ];
@@ -235,12 +210,14 @@ fn write(report: &Report, folder: &Path) -> Result<(), Failure> {
 }
 
 /// Average success of the published tables against the measured cost, for each of the paper's two sets of tasks.
-fn pareto(rows: &[Row]) -> String {
-    let panel = |title: &str, scores: &[(&str, f64)]| {
-        let mut points: Vec<(f64, f64, &str)> = (scores.iter())
-            .filter_map(|(name, score)| {
-                let row = rows.iter().find(|row| row.agent == *name)?;
-                Some((row.ms_per_step, *score, *name))
+fn pareto(rows: &[Row]) -> Result<String, Failure> {
+    let published = Published::load().map_err(|e| Failure::Numerical(e.to_string()))?;
+    let panel = |title: &str, table: &str| {
+        let scores = published.scores(table).map_err(|e| Failure::Numerical(e.to_string()))?;
+        let mut points: Vec<(f64, f64, &str)> = (scores.filter(|score| score.environment == "average"))
+            .filter_map(|score| {
+                let row = rows.iter().find(|row| row.agent == score.method.to_lowercase())?;
+                Some((row.ms_per_step, score.mean, row.agent.as_str()))
             })
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -253,19 +230,16 @@ fn pareto(rows: &[Row]) -> String {
             })
             .map(|p| (p.0, p.1))
             .collect();
-        Plot::new(title)
+        let plot = Plot::new(title)
+            .size(470.0, 330.0)
             .x_label("ms per step on this machine")
             .y_label("average success in the paper (%)")
             .x_include(0.0)
             .y_include(0.0)
             .labelled("agents", &points)
-            .dashed("Pareto frontier", &frontier)
-            .figure()
+            .dashed("Pareto frontier", &frontier);
+        Ok::<_, Failure>(plot)
     };
-    panels(
-        "Average success against cost",
-        [panel("Ten environments", &MAIN), panel("Five environments with chunking", &CHUNKING)],
-        2,
-    )
-    .render()
+    let both = [panel("Ten environments", "main")?, panel("Five environments, with chunking", "chunking")?];
+    Ok(panels("Average success against the cost of a step", both, 2).render())
 }
