@@ -1,42 +1,24 @@
 //! Chunks of actions: what lies behind the end of an episode is not learned from, and who executes them to their end.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::{Agent, Learner, Moment, Noise, find};
-use album_data::{Batch, Dataset, Rows, Segments, rng};
-use album_nn::{Pool, Tensor};
+mod support;
+
+use album_agents::{Agent, Learner, Moment, Noise};
+use album_data::{Batch, Dataset};
+use album_nn::Tensor;
 
 /// Three episodes of 12 transitions.
 fn data() -> Dataset {
-    let n = 39;
-    let mut draw = rng::stream(4, "test");
-    let mut numbers =
-        |n: usize| -> Vec<f32> { (0..n).map(|_| 2.0 * rng::unit(&mut draw) as f32 - 1.0).collect() };
-    Dataset::from_rows(Rows {
-        observation_dim: 3,
-        action_dim: 2,
-        observations: numbers(3 * n),
-        actions: numbers(2 * n),
-        rewards: vec![-1.0; n],
-        masks: vec![1.0; n],
-        terminals: (0..n).map(|row| row % 13 == 12).collect(),
-    })
-    .unwrap()
+    support::data(3, 13)
 }
 
 fn agent(name: &str, settings: &str, data: &Dataset) -> Learner {
-    let kind = find(name).unwrap();
-    let mut table = kind.defaults().unwrap();
-    table.extend(format!("hidden = [8]\nbatch_size = 3\n{settings}").parse::<toml::Table>().unwrap());
-    Learner::new(kind.setup(&table).unwrap().as_ref(), data, 100, 0, &Pool::new(1)).unwrap()
+    support::agent(name, &format!("batch_size = 3\n{settings}"), data, 100)
 }
 
 /// The batch of some transitions.
 fn batch(agent: &Learner, data: &Dataset, indices: [usize; 3]) -> Batch {
-    let segments = Segments::new(agent.segments()).unwrap();
-    let mut batch = segments.batch(data, 3);
-    batch.indices_mut().copy_from_slice(&indices);
-    segments.gather(data, &mut batch);
-    batch
+    support::batch(agent, data, &indices)
 }
 
 fn gradient(agent: &mut Learner, batch: &Batch, network: &str) -> Vec<Tensor> {

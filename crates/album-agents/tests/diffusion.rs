@@ -1,36 +1,19 @@
 //! Which networks of the diffusion and consistency policies act, rest and move.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use album_agents::{Agent, AgentState, Learner, Moment};
 use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
 use album_nn::Pool;
 
 fn data() -> Dataset {
-    let n = 60;
-    let mut draw = rng::stream(4, "test");
-    let mut numbers =
-        |n: usize| -> Vec<f32> { (0..n).map(|_| 2.0 * rng::unit(&mut draw) as f32 - 1.0).collect() };
-    Dataset::from_rows(Rows {
-        observation_dim: 3,
-        action_dim: 2,
-        observations: numbers(3 * n),
-        actions: numbers(2 * n),
-        rewards: vec![-1.0; n],
-        masks: vec![1.0; n],
-        terminals: (0..n).map(|row| row % 20 == 19).collect(),
-    })
-    .unwrap()
+    support::data(3, 20)
 }
 
 fn agent(name: &str, settings: &str, data: &Dataset) -> (Learner, Batch) {
-    let kind = album_agents::find(name).unwrap();
-    let mut all = kind.defaults().unwrap();
-    all.extend(format!("hidden = [8]\nbatch_size = 8\n{settings}").parse::<toml::Table>().unwrap());
-    let agent = Learner::new(kind.setup(&all).unwrap().as_ref(), data, 2000, 0, &Pool::new(1)).unwrap();
-    let segments = Segments::new(agent.segments()).unwrap();
-    let mut batch = segments.batch(data, agent.batch_size());
-    Sampler::new(1, data.len()).fill(0, batch.indices_mut());
-    segments.gather(data, &mut batch);
+    let agent = support::agent(name, &format!("batch_size = 8\n{settings}"), data, 2000);
+    let batch = support::batch(&agent, data, &[3, 9, 14, 22, 31, 40, 47, 55]);
     (agent, batch)
 }
 

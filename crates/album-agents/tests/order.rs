@@ -1,36 +1,18 @@
 //! In which order an update does what: facts of the original implementations that change results.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::{Agent, AgentState, Learner, Noise, find};
-use album_data::{Batch, Dataset, Rows, Segments, rng};
-use album_nn::Pool;
+mod support;
+
+use album_agents::{Agent, AgentState, Learner, Noise};
+use album_data::{Batch, Dataset};
 
 fn data() -> Dataset {
-    let n = 62;
-    let mut draw = rng::stream(4, "test");
-    let mut numbers =
-        |n: usize| -> Vec<f32> { (0..n).map(|_| 2.0 * rng::unit(&mut draw) as f32 - 1.0).collect() };
-    Dataset::from_rows(Rows {
-        observation_dim: 3,
-        action_dim: 2,
-        observations: numbers(3 * n),
-        actions: numbers(2 * n),
-        rewards: vec![-1.0; n],
-        masks: vec![1.0; n],
-        terminals: (0..n).map(|row| row % 31 == 30).collect(),
-    })
-    .unwrap()
+    support::data(2, 31)
 }
 
 fn agent(name: &str, settings: &str, data: &Dataset) -> (Learner, Batch) {
-    let kind = find(name).unwrap();
-    let mut table = kind.defaults().unwrap();
-    table.extend(format!("hidden = [8]\nbatch_size = 8\n{settings}").parse::<toml::Table>().unwrap());
-    let agent = Learner::new(kind.setup(&table).unwrap().as_ref(), data, 100, 0, &Pool::new(1)).unwrap();
-    let segments = Segments::new(agent.segments()).unwrap();
-    let mut batch = segments.batch(data, 8);
-    batch.indices_mut().iter_mut().enumerate().for_each(|(i, index)| *index = 7 * i);
-    segments.gather(data, &mut batch);
+    let agent = support::agent(name, &format!("batch_size = 8\n{settings}"), data, 100);
+    let batch = support::batch(&agent, data, &[0, 7, 14, 21, 28, 35, 42, 49]);
     (agent, batch)
 }
 
