@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 /// How it is listed.
 pub const KIND: Kind = Kind::new::<Config>(
     "cgq",
-    "Flow",
+    "flow",
     "arXiv 2603.13971",
     paper,
     "lr = 1e-3\ntau = 0.05\nalpha = 3.0\nstep_alpha = 0.3\nbeta = 0.1\nanchor_expectile = 0.5",

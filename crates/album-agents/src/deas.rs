@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// How it is listed.
 pub const KIND: Kind = Kind::new::<Config>(
     "deas",
-    "Flow, chunks",
+    "flow, chunks",
     "arXiv 2510.07730",
     paper,
     "lr = 1e-3\ntau = 0.05\nh = 4\nalpha = 1.0",

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 /// How it is listed.
 pub const KIND: Kind = Kind::new::<Config>(
     "dqc",
-    "Flow, best of n",
+    "flow, best of n",
     "arXiv 2512.10926",
     paper,
     "lr = 1e-3\ntau = 0.05\ngamma = 0.99\nh = 10",

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 /// How it is listed.
 pub const KIND: Kind =
-    Kind::new::<Config>("fawac", "Flow", "arXiv 2502.02538", paper, "lr = 1e-3\ntau = 0.05\nalpha = 10.0");
+    Kind::new::<Config>("fawac", "flow", "arXiv 2502.02538", paper, "lr = 1e-3\ntau = 0.05\nalpha = 10.0");
 
 /// Hyperparameters. Defaults are those of FQL's code base, but for `alpha`, which it does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

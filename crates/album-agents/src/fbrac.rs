@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// How it is listed.
 pub const KIND: Kind = Kind::new::<Config>(
     "fbrac",
-    "Flow",
+    "flow",
     "arXiv 2502.02538",
     paper,
     "lr = 1e-3\ntau = 0.05\nalpha = 3.0\nq_agg = \"min\"",

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 /// How it is listed.
 pub const KIND: Kind =
-    Kind::new::<Config>("ifql", "Flow", "arXiv 2502.02538", paper, "lr = 1e-3\ntau = 0.05\nnum_samples = 8");
+    Kind::new::<Config>("ifql", "flow", "arXiv 2502.02538", paper, "lr = 1e-3\ntau = 0.05\nnum_samples = 8");
 
 /// Hyperparameters. Defaults are those of FQL's code base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 /// How it is listed.
 pub const KIND: Kind = Kind::new::<Config>(
     "ifql-album",
-    "Flow",
+    "flow",
     "arXiv 2609.24489",
     |_| String::new(),
     "gamma = 0.995\ncritic_lr = 1e-3\nactor_lr = 1e-3",

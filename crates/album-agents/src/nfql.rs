@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 /// How it is listed.
 pub const KIND: Kind =
-    Kind::new::<Config>("nfql", "Flow", "arXiv 2603.13971", paper, "lr = 1e-3\ntau = 0.05\nalpha = 0.3");
+    Kind::new::<Config>("nfql", "flow", "arXiv 2603.13971", paper, "lr = 1e-3\ntau = 0.05\nalpha = 0.3");
 
 /// Hyperparameters: those of QC-FQL.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// How it is listed.
 pub const KIND: Kind = Kind::new::<Config>(
     "qc-fql",
-    "Flow, chunks",
+    "flow, chunks",
     "arXiv 2507.07969",
     paper,
     "lr = 1e-3\ntau = 0.05\nalpha = 1.0",
