@@ -84,11 +84,23 @@ impl NetworkState {
         }
     }
 
-    /// Puts the state back, with the optimiser where there is one; nothing changes where it does not fit.
-    pub fn restore(&self, name: &str, net: &mut Mlp, adam: Option<&mut Adam>) -> Result<(), AgentError> {
+    /// Whether the state is that of this network, with moments where it is trained.
+    pub fn check(&self, name: &str, net: &Mlp, trained: bool) -> Result<(), AgentError> {
         if self.name != name {
             return Err(AgentError::Network { found: self.name.clone(), expected: name.to_owned() });
         }
+        // Moments have the names and shapes of weights, so a copy of the network can try them all.
+        let mut copy = net.clone();
+        copy.load(&self.weights)?;
+        if trained {
+            copy.load(&self.first_moments)?;
+            copy.load(&self.second_moments)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a state back that has been checked, with the optimiser where there is one.
+    pub fn restore(&self, net: &mut Mlp, adam: Option<&mut Adam>) -> Result<(), AgentError> {
         // The optimiser has the same shapes: if it takes its tensors, the network takes its own.
         if let Some(adam) = adam {
             adam.load(self.steps, &self.first_moments, &self.second_moments)?;

@@ -169,12 +169,16 @@ impl Networks {
         if states.len() != self.entries.len() {
             return Err(AgentError::Networks { found: states.len(), expected: self.entries.len() });
         }
+        // All of them are looked at before any of them changes.
+        for (entry, state) in self.entries.iter().zip(states) {
+            state.check(entry.name, &entry.net, matches!(entry.role, Role::Trained { .. }))?;
+        }
         for (entry, state) in self.entries.iter_mut().zip(states) {
             let adam = match &mut entry.role {
                 Role::Trained { adam, .. } => Some(adam),
                 Role::Target { .. } | Role::Fixed => None,
             };
-            state.restore(entry.name, &mut entry.net, adam)?;
+            state.restore(&mut entry.net, adam)?;
         }
         Ok(())
     }

@@ -173,10 +173,12 @@ fn states_of_other_agents_are_refused() {
             let mut agent = agent(kind, &data, 5, 1);
             let names =
                 |s: &album_agents::AgentState| s.networks.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
+            let before = agent.state();
             let loaded = agent.load(state);
             // The trainer tells agents with the same networks apart by the name in the checkpoint.
             if names(&states[i]) != names(state) {
                 assert!(loaded.is_err(), "{} took the state of {}", kind.name, AGENTS[j].name);
+                assert!(agent.state() == before, "{} took a part of {}", kind.name, AGENTS[j].name);
             }
         }
     }

@@ -207,7 +207,7 @@ impl Mlp {
     /// Multiply-adds in the products of one row, all members: twice that many floating-point operations
     /// forward. Biases, activations and LayerNorm are not counted.
     pub fn macs(&self) -> usize {
-        self.layout.members * self.layout.layers.iter().map(|l| l.inputs * l.outputs).sum::<usize>()
+        self.layout.products()
     }
 
     /// Copies of all parameters in a fixed order.
