@@ -1,0 +1,285 @@
+//! One experiment: a table or figure of the paper as a grid of runs.
+
+use crate::error::ExperimentError;
+use album_data::ogbench::TaskName;
+use album_data::suggest;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),*]
+    };
+}
+
+/// In the order of the paper.
+const FILES: [(&str, &str); 17] = files![
+    "main",
+    "per-task",
+    "target-ensemble",
+    "chunking",
+    "cost",
+    "boundedness",
+    "k-sweep",
+    "lambda-k",
+    "raised-lambda-b",
+    "raised-lambda-b-cube",
+    "value-maps",
+    "ifql-album",
+    "lambda-b-e",
+    "steps-3m",
+    "hinge-iql",
+    "critic",
+    "tabular",
+];
+
+/// The experiments that come with the program.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, _)| *name)
+}
+
+/// What `experiments/NAME.toml` holds.
+///
+/// ```
+/// use album_experiments::{Experiment, Scale};
+/// let sweep = Experiment::find("k-sweep")?;
+/// let specs = sweep.specs(Scale::Paper)?;
+/// assert_eq!(specs.len(), 3 * 3 * 8); // K, tasks, seeds
+/// # Ok::<(), album_experiments::ExperimentError>(())
+/// ```
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// The file's name without its ending.
+    #[serde(skip)]
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// What is asked, and what the paper found.
+    pub question: String,
+    /// The tables and figures of the paper, by their labels.
+    pub reference: String,
+    /// The table in `experiments/published` with the paper's numbers, by its file's name.
+    #[serde(default)]
+    pub published: Option<String>,
+    /// What is measured, in the words of `experiments/published/README.md`.
+    #[serde(default = "success")]
+    pub metrics: Vec<String>,
+    /// Whether value maps belong to it.
+    #[serde(default)]
+    pub value_maps: bool,
+    /// The paper's grid.
+    pub paper: Grid,
+    /// One that two cores do in minutes.
+    pub small: Grid,
+    /// What is compared.
+    #[serde(default, rename = "variant")]
+    pub variants: Vec<Variant>,
+}
+
+fn success() -> Vec<String> {
+    vec!["success".into()]
+}
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// On PointMaze, small networks: minutes on two cores.
+    Small,
+    /// As in the paper.
+    Paper,
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Scale::Small => "small",
+            Scale::Paper => "paper",
+        })
+    }
+}
+
+/// Which evaluations of a run count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// The last one.
+    #[default]
+    Final,
+    /// The mean of the last three.
+    LastThree,
+}
+
+/// Tasks, seeds and budget of one scale; or a command of its own.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grid {
+    /// Environments without version, each with the numbers of its tasks.
+    #[serde(default)]
+    pub tasks: BTreeMap<String, Vec<usize>>,
+    /// Seeds 0 to this, less one.
+    #[serde(default)]
+    pub seeds: u64,
+    /// The first seed.
+    #[serde(default)]
+    pub first_seed: u64,
+    /// Which evaluations count.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Settings of all runs: keys of `[train]` or of the agent.
+    #[serde(default)]
+    pub set: toml::Table,
+    /// Arguments of `album` instead of a grid of runs; `{out}` is a folder for its files.
+    #[serde(default)]
+    pub command: Vec<String>,
+}
+
+/// What a variant's numbers are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The trained agent.
+    #[default]
+    Agent,
+    /// The best values that the data supports, whatever was learned.
+    Data,
+}
+
+/// One thing that is compared with others.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// What tables and legends call it.
+    pub label: String,
+    /// The published method.
+    pub method: String,
+    /// The published setting, where it is not that of `set`.
+    #[serde(default)]
+    pub setting: Option<String>,
+    /// The agent.
+    pub agent: String,
+    /// What differs from the agent's preset.
+    #[serde(default)]
+    pub set: toml::Table,
+    /// The evaluation that counts, by its step, where it is not the end: one for each scale.
+    #[serde(default)]
+    pub at: BTreeMap<Scale, u64>,
+    /// The one scale that has it; both without this.
+    #[serde(default)]
+    pub only: Option<Scale>,
+    /// What its numbers are of.
+    #[serde(default)]
+    pub source: Source,
+    /// Whether the boundedness condition may be violated.
+    #[serde(default)]
+    pub allow_unbounded: bool,
+}
+
+impl Variant {
+    /// `key=value` joined by `;`, as the published tables write it.
+    pub fn published_setting(&self) -> String {
+        self.setting.clone().unwrap_or_else(|| assignments(&self.set).join(";"))
+    }
+}
+
+/// One run of the grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The place of its variant in [`Experiment::variants`].
+    pub variant: usize,
+    /// The task.
+    pub task: TaskName,
+    /// The seed.
+    pub seed: u64,
+    /// The agent.
+    pub agent: String,
+    /// Settings as `key=value`, in order.
+    pub set: Vec<String>,
+    /// Whether the boundedness condition may be violated.
+    pub allow_unbounded: bool,
+}
+
+impl Experiment {
+    /// The experiment of that name, or of a file that ends in `.toml`.
+    pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
+        if name.ends_with(".toml") {
+            let text = std::fs::read_to_string(name)
+                .map_err(|source| ExperimentError::Io { place: name.to_owned(), source })?;
+            let stem = Path::new(name).file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());
+            return Self::parse(&stem, &text, name);
+        }
+        let Some((_, text)) = FILES.iter().find(|(found, _)| *found == name) else {
+            let near: Vec<String> = suggest::nearest(name, names(), 2).into_iter().map(str::to_owned).collect();
+            return Err(ExperimentError::Unknown { name: name.to_owned(), hint: suggest::did_you_mean(&near) });
+        };
+        Self::parse(name, text, &format!("experiments/{name}.toml"))
+    }
+
+    /// Reads an experiment; `place` is named in errors.
+    pub fn parse(name: &str, text: &str, place: &str) -> Result<Experiment, ExperimentError> {
+        let invalid = |reason: String| ExperimentError::Invalid { place: place.to_owned(), reason };
+        let mut experiment: Experiment = toml::from_str(text).map_err(|e| invalid(e.to_string()))?;
+        experiment.name = name.to_owned();
+        for (scale, grid) in [(Scale::Paper, &experiment.paper), (Scale::Small, &experiment.small)] {
+            let runs = !grid.tasks.is_empty();
+            if runs == !grid.command.is_empty() {
+                return Err(invalid(format!("[{scale}] has to have either tasks or a command")));
+            }
+            if runs && (grid.seeds == 0 || experiment.variants.is_empty()) {
+                return Err(invalid(format!("[{scale}] has tasks, so it needs seeds = N and a [[variant]]")));
+            }
+            experiment.specs(scale).map_err(|e| invalid(format!("[{scale}]: {e}")))?;
+        }
+        Ok(experiment)
+    }
+
+    /// The grid of a scale.
+    pub fn grid(&self, scale: Scale) -> &Grid {
+        match scale {
+            Scale::Small => &self.small,
+            Scale::Paper => &self.paper,
+        }
+    }
+
+    /// All runs of a scale, seed by seed, so that what is done first can be compared.
+    pub fn specs(&self, scale: Scale) -> Result<Vec<Spec>, ExperimentError> {
+        let grid = self.grid(scale);
+        let mut specs = Vec::new();
+        if grid.tasks.is_empty() {
+            return Ok(specs);
+        }
+        let mut tasks: Vec<TaskName> = Vec::new();
+        for (environment, numbers) in &grid.tasks {
+            for number in numbers {
+                let name = format!("{environment}-singletask-task{number}-v0");
+                tasks.push(name.parse().map_err(|e| ExperimentError::Choice(format!("{e}")))?);
+            }
+        }
+        for seed in grid.first_seed..grid.first_seed + grid.seeds {
+            for (place, variant) in self.variants.iter().enumerate() {
+                if variant.only.is_some_and(|only| only != scale) {
+                    continue;
+                }
+                for task in &tasks {
+                    specs.push(Spec {
+                        variant: place,
+                        task: task.clone(),
+                        seed,
+                        agent: variant.agent.clone(),
+                        set: [assignments(&grid.set), assignments(&variant.set)].concat(),
+                        allow_unbounded: variant.allow_unbounded,
+                    });
+                }
+            }
+        }
+        Ok(specs)
+    }
+}
+
+/// A table as `key=value` pairs.
+fn assignments(table: &toml::Table) -> Vec<String> {
+    table.iter().map(|(key, value)| format!("{key}={value}")).collect()
+}

@@ -1,0 +1,74 @@
+//! The files of `experiments/` against the published tables: every published number has its run.
+#![allow(clippy::unwrap_used)]
+
+use album_experiments::{Experiment, ExperimentError, Scale, names};
+use album_report::published::Published;
+use std::collections::BTreeSet;
+
+fn sorted(setting: &str) -> BTreeSet<&str> {
+    setting.split(';').filter(|pair| !pair.is_empty()).collect()
+}
+
+#[test]
+fn every_published_number_has_its_cell() {
+    let published = Published::load().unwrap();
+    for name in names() {
+        let experiment = Experiment::find(name).unwrap();
+        let specs = experiment.specs(Scale::Paper).unwrap();
+        let Some(table) = &experiment.published else { continue };
+        if specs.is_empty() {
+            continue;
+        }
+        let cells: BTreeSet<(String, String, usize)> = specs
+            .iter()
+            .map(|s| {
+                let environment = s.task.dataset_name().trim_end_matches("-v0").to_owned();
+                (experiment.variants[s.variant].method.clone(), environment, s.task.task())
+            })
+            .collect();
+        for row in published.rows(table).unwrap() {
+            let known = experiment.variants.iter().any(|v| {
+                v.method == row.method && sorted(&v.published_setting()) == sorted(&row.setting)
+            });
+            assert!(known, "{name}: no variant for {} {}", row.method, row.setting);
+            if row.environment == "average" {
+                continue;
+            }
+            let there = |task: usize| cells.contains(&(row.method.clone(), row.environment.clone(), task));
+            match row.task.as_str() {
+                "average" => assert!((1..=5).all(there), "{name}: {row:?}"),
+                task => assert!(there(task.parse().unwrap()), "{name}: {row:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn seeds_and_protocols_are_the_papers() {
+    let published = Published::load().unwrap();
+    for name in names() {
+        let experiment = Experiment::find(name).unwrap();
+        let Some(table) = &experiment.published else { continue };
+        for row in published.rows(table).unwrap() {
+            if row.method == "ALBUM" && row.is_score() && !experiment.paper.tasks.is_empty() && name != "hinge-iql" {
+                let seeds = row.seeds.map(u64::from);
+                // IFQL-ALBUM has four seeds; ALBUM's eight are those of `main`.
+                assert!(seeds.is_none_or(|n| n == experiment.paper.seeds || name == "ifql-album"), "{name}: {row:?}");
+            }
+        }
+    }
+    assert_eq!(Experiment::find("main").unwrap().specs(Scale::Paper).unwrap().len(), 11 * 50 * 8);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let Err(ExperimentError::Unknown { hint, .. }) = Experiment::find("k-swep") else { panic!() };
+    assert!(hint.contains("k-sweep"), "{hint}");
+    let text = include_str!("../../../experiments/k-sweep.toml");
+    let message = |text: &str| Experiment::parse("x", text, "x.toml").unwrap_err().to_string();
+    assert!(message(&text.replace("seeds = 8", "sedes = 8")).contains("unknown field `sedes`"));
+    assert!(message(&text.replace("scene-play = [2]", "scene-play = [6]")).contains("task6"));
+    assert!(message(&text.replace("seeds = 8", "seeds = 0")).contains("needs seeds = N"));
+    assert!(message("title = 1").starts_with("x.toml: "));
+    assert!(matches!(Experiment::find("no/such.toml"), Err(ExperimentError::Io { .. })));
+}
