@@ -15,6 +15,9 @@ pub trait Agent {
     /// Rows in a batch.
     fn batch_size(&self) -> usize;
 
+    /// What rewards are multiplied by; values are in this unit.
+    fn reward_scale(&self) -> f64;
+
     /// One update at training step `step` (counted from 0), which is all that the schedules depend on. Fills `metrics`
     /// where they are asked for. Returns the loss, which tells the trainer at every step whether numbers are still
     /// numbers.

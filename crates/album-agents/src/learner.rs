@@ -191,6 +191,10 @@ impl Agent for Learner {
         self.common.batch_size
     }
 
+    fn reward_scale(&self) -> f64 {
+        self.common.reward_scale
+    }
+
     fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64 {
         self.update_with(batch, step, &mut Noise::at(self.seed, step), metrics)
     }

@@ -208,12 +208,17 @@ impl Experiment {
         if name.ends_with(".toml") {
             let text = std::fs::read_to_string(name)
                 .map_err(|source| ExperimentError::Io { place: name.to_owned(), source })?;
-            let stem = Path::new(name).file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());
+            let stem =
+                Path::new(name).file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());
             return Self::parse(&stem, &text, name);
         }
         let Some((_, text)) = FILES.iter().find(|(found, _)| *found == name) else {
-            let near: Vec<String> = suggest::nearest(name, names(), 2).into_iter().map(str::to_owned).collect();
-            return Err(ExperimentError::Unknown { name: name.to_owned(), hint: suggest::did_you_mean(&near) });
+            let near: Vec<String> =
+                suggest::nearest(name, names(), 2).into_iter().map(str::to_owned).collect();
+            return Err(ExperimentError::Unknown {
+                name: name.to_owned(),
+                hint: suggest::did_you_mean(&near),
+            });
         };
         Self::parse(name, text, &format!("experiments/{name}.toml"))
     }

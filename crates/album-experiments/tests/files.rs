@@ -27,9 +27,10 @@ fn every_published_number_has_its_cell() {
             })
             .collect();
         for row in published.rows(table).unwrap() {
-            let known = experiment.variants.iter().any(|v| {
-                v.method == row.method && sorted(&v.published_setting()) == sorted(&row.setting)
-            });
+            let known = experiment
+                .variants
+                .iter()
+                .any(|v| v.method == row.method && sorted(&v.published_setting()) == sorted(&row.setting));
             assert!(known, "{name}: no variant for {} {}", row.method, row.setting);
             if row.environment == "average" {
                 continue;
@@ -50,10 +51,17 @@ fn seeds_and_protocols_are_the_papers() {
         let experiment = Experiment::find(name).unwrap();
         let Some(table) = &experiment.published else { continue };
         for row in published.rows(table).unwrap() {
-            if row.method == "ALBUM" && row.is_score() && !experiment.paper.tasks.is_empty() && name != "hinge-iql" {
+            if row.method == "ALBUM"
+                && row.is_score()
+                && !experiment.paper.tasks.is_empty()
+                && name != "hinge-iql"
+            {
                 let seeds = row.seeds.map(u64::from);
                 // IFQL-ALBUM has four seeds; ALBUM's eight are those of `main`.
-                assert!(seeds.is_none_or(|n| n == experiment.paper.seeds || name == "ifql-album"), "{name}: {row:?}");
+                assert!(
+                    seeds.is_none_or(|n| n == experiment.paper.seeds || name == "ifql-album"),
+                    "{name}: {row:?}"
+                );
             }
         }
     }

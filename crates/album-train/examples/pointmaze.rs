@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             ..Schedule::new(steps)
         },
         evaluator: Some(Evaluator { envs, episodes: 20, paths: 20, background: false }),
-        value_points: Some(ValuePoints::positions(&maze.maze().sample_grid(4))),
+        value_points: Some(ValuePoints::positions(&maze.maze().sample_grid(4), 2)),
         stop: StopFlag::on_signals()?,
         observer: &mut |event| match event {
             Event::Evaluated { evaluation, .. } => {

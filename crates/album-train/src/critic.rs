@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use album_agents::{Agent, Metrics};
+use album_data::returns::suffix_returns;
 use album_data::{Dataset, Sampler, Segments};
+use serde::{Deserialize, Serialize};
 
 use crate::error::TrainError;
 
@@ -39,4 +41,99 @@ pub fn critic_statistics(
         }
     }
     Ok(statistics)
+}
+
+/// The learned values over a fixed sample of the data, in the unit of its rewards.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CriticStatistics {
+    /// The greatest V.
+    pub v_max: f64,
+    /// The mean V.
+    pub v_mean: f64,
+    /// The least V.
+    pub v_min: f64,
+    /// The share of the sample with y_1 <= Q, for critics that have such constraints.
+    pub g_b_satisfied: Option<f64>,
+}
+
+impl CriticStatistics {
+    /// Asks an agent; `None` if it logs no state values.
+    pub fn of(agent: &mut dyn Agent, dataset: &Dataset) -> Result<Option<Self>, TrainError> {
+        let scale = agent.reward_scale();
+        let statistics = critic_statistics(agent, dataset)?;
+        let value = |name: &str| statistics.get(name).map(|value| value / scale);
+        let (Some(v_max), Some(v_mean), Some(v_min)) =
+            (value("value/v_max"), value("value/v_mean"), value("value/v_min"))
+        else {
+            return Ok(None);
+        };
+        let g_b_satisfied = statistics.get("critic/g_b_satisfied").copied();
+        Ok(Some(CriticStatistics { v_max, v_mean, v_min, g_b_satisfied }))
+    }
+}
+
+/// The best values that the data supports: in a continuous space no state is visited twice, so that these are the
+/// discounted returns of what was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataStatistics {
+    /// The greatest V*_D.
+    pub v_max: f64,
+    /// The mean over all transitions.
+    pub v_mean: f64,
+    /// The least V*_D.
+    pub v_min: f64,
+    /// The share of trajectories that reach the goal.
+    pub trajectories_reaching_goal: f64,
+}
+
+impl DataStatistics {
+    /// One backward pass over the data.
+    pub fn of(data: &Dataset, gamma: f64) -> Self {
+        let episodes = data.episodes();
+        let (mut v_max, mut v_min, mut sum, mut first, mut reached) =
+            (f64::NEG_INFINITY, f64::INFINITY, 0.0, 0, 0);
+        for episode in 0..episodes.len() {
+            let rows = first..first + episodes.length(episode);
+            first = rows.end;
+            let rewards: Vec<f64> = rows.clone().map(|t| f64::from(data.reward(t))).collect();
+            let masks: Vec<f64> = rows.clone().map(|t| f64::from(data.mask(t))).collect();
+            // Nothing follows the last row of the slice.
+            for value in suffix_returns(&rewards, Some(&masks), &vec![false; rows.len()], gamma) {
+                (v_max, v_min) = (v_max.max(value), v_min.min(value));
+                sum += value;
+            }
+            reached += usize::from(masks.contains(&0.0));
+        }
+        DataStatistics {
+            v_max,
+            v_mean: sum / data.len().max(1) as f64,
+            v_min,
+            trajectories_reaching_goal: reached as f64 / episodes.len().max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use album_data::Rows;
+
+    #[test]
+    fn what_the_data_supports() {
+        // Two trajectories of three states; the second is at its goal in its second state.
+        let data = Dataset::from_rows(Rows {
+            observation_dim: 1,
+            action_dim: 1,
+            observations: vec![0.0; 6],
+            actions: vec![0.0; 6],
+            rewards: vec![-1.0, -1.0, 0.0, -1.0, 0.0, 0.0],
+            masks: vec![1.0, 1.0, 1.0, 1.0, 0.0, 1.0],
+            terminals: vec![false, false, true, false, false, true],
+        })
+        .unwrap();
+        let values = DataStatistics::of(&data, 0.5);
+        // -1.5, -1 and -1, 0.
+        assert_eq!((values.v_max, values.v_min, values.v_mean), (0.0, -1.5, -0.875));
+        assert_eq!(values.trajectories_reaching_goal, 0.5);
+    }
 }

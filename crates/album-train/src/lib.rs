@@ -81,7 +81,7 @@ mod tensorboard;
 mod trainer;
 mod value_map;
 
-pub use critic::{SAMPLE, critic_statistics};
+pub use critic::{CriticStatistics, DataStatistics, SAMPLE, critic_statistics};
 pub use error::TrainError;
 pub use evaluate::{Episode, Evaluation, EvaluationSummary, Outcome, Plan, episode_seeds, evaluate, wilson};
 pub use identity::Identity;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Checkpoint, Manifest, Progress};
+use crate::critic::{CriticStatistics, DataStatistics};
 use crate::evaluate::EvaluationSummary;
 use crate::identity::Identity;
 use crate::state_file::weights_sha256;
@@ -26,6 +27,12 @@ pub struct RunResult {
     pub success: Option<f64>,
     /// All evaluations, in order.
     pub evaluations: Vec<EvaluationSummary>,
+    /// The learned values over the data, at the end of a run of an algorithm that has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned_values: Option<CriticStatistics>,
+    /// The values that the data supports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_values: Option<DataStatistics>,
     /// Milliseconds that an update took, with sampling and logging, on average over the run.
     pub ms_per_step: f64,
     /// Seconds spent on the run, over all its parts.
@@ -65,6 +72,8 @@ impl RunResult {
             finished,
             success: progress.evaluations.last().map(|evaluation| evaluation.success),
             evaluations: progress.evaluations.clone(),
+            learned_values: None,
+            data_values: None,
             ms_per_step: 1e3 * progress.train_seconds / progress.step.max(1) as f64,
             wall_seconds: progress.wall_seconds,
             parameters,

@@ -9,6 +9,7 @@ use album_data::{Dataset, Sampler, Segments};
 use album_envs::Envs;
 
 use crate::checkpoint::{self, Progress};
+use crate::critic::{CriticStatistics, DataStatistics};
 use crate::error::TrainError;
 use crate::evaluate::{Evaluation, Outcome, Plan, episode_seeds, evaluate};
 use crate::guard;
@@ -303,9 +304,13 @@ impl Trainer<'_> {
         Ok(progress.step)
     }
 
-    fn finish(&self, progress: &Progress, finished: bool) -> Result<RunResult, TrainError> {
+    fn finish(&mut self, progress: &Progress, finished: bool) -> Result<RunResult, TrainError> {
         let weights = weights_sha256(&self.agent.state());
         let mut result = RunResult::new(self.identity, progress, finished, self.agent.parameters(), weights);
+        if finished {
+            result.learned_values = CriticStatistics::of(self.agent, self.dataset)?;
+            result.data_values = Some(DataStatistics::of(self.dataset, self.agent.segments().gamma));
+        }
         if let Some(evaluator) = &self.evaluator {
             result = result.with_versions(evaluator.envs.versions());
         }

@@ -16,9 +16,15 @@ pub struct ValuePoints {
 }
 
 impl ValuePoints {
-    /// For observations that are positions.
-    pub fn positions(grid: &SampleGrid) -> Self {
-        let observation = |point: &Option<[f64; 2]>| point.map(|[x, y]| vec![x as f32, y as f32]);
+    /// For observations of so many numbers that begin with the position; the others are 0.
+    pub fn positions(grid: &SampleGrid, dim: usize) -> Self {
+        let observation = |point: &Option<[f64; 2]>| {
+            point.map(|[x, y]| {
+                let mut observation = vec![0.0; dim];
+                observation[..2].copy_from_slice(&[x as f32, y as f32]);
+                observation
+            })
+        };
         ValuePoints {
             rows: grid.rows,
             columns: grid.columns,

@@ -49,6 +49,9 @@ impl Agent for Fragile {
         self.weight = if broken(Part::Weight).is_nan() { f32::NEG_INFINITY } else { step as f32 + 1.0 };
         broken(Part::Total)
     }
+    fn reward_scale(&self) -> f64 {
+        1.0
+    }
     fn assess(&mut self, _batch: &Batch, _metrics: &mut Metrics) {}
     fn policy(&self) -> Box<dyn Policy> {
         struct Still;

@@ -93,6 +93,9 @@ impl Agent for StopsAt {
         }
         self.agent.update(batch, step, metrics)
     }
+    fn reward_scale(&self) -> f64 {
+        self.agent.reward_scale()
+    }
     fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
         self.agent.assess(batch, metrics);
     }

@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::run::{Resources, agent, evaluator, identity, read_config, task};
 use crate::{output, task_data};
 use album_agents::{Agent, Learner};
-use album_data::ogbench::TaskName;
+use album_data::ogbench::{Family, TaskName};
 use album_data::{Dataset, Segments};
-use album_envs::PointMaze;
+use album_envs::Maze;
 use album_nn::Pool;
 use album_report::number::seconds;
 use album_train::{
@@ -173,7 +173,13 @@ fn go(
         keep: config.train.keep,
         ..Schedule::new(config.train.steps)
     };
-    let points = PointMaze::new(&task).ok().map(|maze| ValuePoints::positions(&maze.maze().sample_grid(4)));
+    let points = match task.environment().family {
+        // The observations of all of them begin with the position.
+        Family::PointMaze(size) | Family::AntMaze(size) | Family::HumanoidMaze(size) => {
+            Some(ValuePoints::positions(&Maze::new(size).sample_grid(4), data.observation_dim()))
+        }
+        _ => None,
+    };
     let mut line = Line::new(config.train.steps);
     eprintln!(
         "{} on {}, seed {}: {} steps into {}",

@@ -128,7 +128,7 @@ pub fn train(
             paths: 2,
             background: options.background,
         }),
-        value_points: Some(ValuePoints::positions(&grid)),
+        value_points: Some(ValuePoints::positions(&grid, 2)),
         stop: options.stop,
         observer: options.observer,
     }
