@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ExperimentError {
     /// No experiment of that name.
-    #[error("there is no experiment `{name}`{hint}; `album reproduce --list` shows all")]
+    #[error("there is no experiment `{name}`{hint} (`album reproduce --list` shows all)")]
     Unknown {
         /// What was asked for.
         name: String,

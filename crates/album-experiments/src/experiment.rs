@@ -6,7 +6,7 @@ use album_data::suggest;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -129,6 +129,9 @@ pub struct Grid {
     /// Which evaluations count.
     #[serde(default)]
     pub protocol: Protocol,
+    /// Data files of environments that are not at their default place.
+    #[serde(default)]
+    pub data: BTreeMap<String, PathBuf>,
     /// Settings of all runs: keys of `[train]` or of the agent.
     #[serde(default)]
     pub set: toml::Table,
@@ -192,6 +195,8 @@ pub struct Spec {
     pub variant: usize,
     /// The task.
     pub task: TaskName,
+    /// The data, where it is not at its default place.
+    pub data: Option<PathBuf>,
     /// The seed.
     pub seed: u64,
     /// The agent.
@@ -200,6 +205,17 @@ pub struct Spec {
     pub set: Vec<String>,
     /// Whether the boundedness condition may be violated.
     pub allow_unbounded: bool,
+}
+
+/// A part of a grid.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// OGBench names of tasks, or of environments (`cube-single-play`) for all their tasks; all if empty.
+    pub tasks: Vec<String>,
+    /// Seeds, also others than the grid's; the grid's if empty.
+    pub seeds: Vec<u64>,
+    /// Labels of variants; all if empty.
+    pub variants: Vec<String>,
 }
 
 impl Experiment {
@@ -230,7 +246,7 @@ impl Experiment {
         experiment.name = name.to_owned();
         for (scale, grid) in [(Scale::Paper, &experiment.paper), (Scale::Small, &experiment.small)] {
             let runs = !grid.tasks.is_empty();
-            if runs == !grid.command.is_empty() {
+            if runs != grid.command.is_empty() {
                 return Err(invalid(format!("[{scale}] has to have either tasks or a command")));
             }
             if runs && (grid.seeds == 0 || experiment.variants.is_empty()) {
@@ -251,27 +267,37 @@ impl Experiment {
 
     /// All runs of a scale, seed by seed, so that what is done first can be compared.
     pub fn specs(&self, scale: Scale) -> Result<Vec<Spec>, ExperimentError> {
+        self.select(scale, &Selection::default())
+    }
+
+    /// The runs of a part of a scale.
+    pub fn select(&self, scale: Scale, selection: &Selection) -> Result<Vec<Spec>, ExperimentError> {
         let grid = self.grid(scale);
-        let mut specs = Vec::new();
-        if grid.tasks.is_empty() {
-            return Ok(specs);
-        }
-        let mut tasks: Vec<TaskName> = Vec::new();
-        for (environment, numbers) in &grid.tasks {
-            for number in numbers {
-                let name = format!("{environment}-singletask-task{number}-v0");
-                tasks.push(name.parse().map_err(|e| ExperimentError::Choice(format!("{e}")))?);
+        let tasks = self.tasks(scale, &selection.tasks)?;
+        let here = |variant: &&Variant| variant.only.is_none_or(|only| only == scale);
+        let labels: Vec<&str> = self.variants.iter().filter(here).map(|v| v.label.as_str()).collect();
+        for label in &selection.variants {
+            if !labels.contains(&label.as_str()) {
+                return Err(unknown("variant", label, &labels, &self.name, scale));
             }
         }
-        for seed in grid.first_seed..grid.first_seed + grid.seeds {
+        let chosen =
+            |variant: &Variant| selection.variants.is_empty() || selection.variants.contains(&variant.label);
+        let seeds: Vec<u64> = match &selection.seeds[..] {
+            [] => (grid.first_seed..grid.first_seed + grid.seeds).collect(),
+            seeds => seeds.to_vec(),
+        };
+        let mut specs = Vec::new();
+        for seed in seeds {
             for (place, variant) in self.variants.iter().enumerate() {
-                if variant.only.is_some_and(|only| only != scale) {
+                if !here(&variant) || !chosen(variant) {
                     continue;
                 }
                 for task in &tasks {
                     specs.push(Spec {
                         variant: place,
-                        task: task.clone(),
+                        task: *task,
+                        data: grid.data.get(&environment(task)).cloned(),
                         seed,
                         agent: variant.agent.clone(),
                         set: [assignments(&grid.set), assignments(&variant.set)].concat(),
@@ -282,6 +308,48 @@ impl Experiment {
         }
         Ok(specs)
     }
+
+    fn tasks(&self, scale: Scale, wanted: &[String]) -> Result<Vec<TaskName>, ExperimentError> {
+        let mut tasks: Vec<TaskName> = Vec::new();
+        for (environment, numbers) in &self.grid(scale).tasks {
+            for number in numbers {
+                let name = format!("{environment}-singletask-task{number}-v0");
+                tasks.push(name.parse().map_err(|e| ExperimentError::Choice(format!("{e}")))?);
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(tasks);
+        }
+        let is = |task: &TaskName, name: &str| task.to_string() == name || environment(task) == name;
+        for name in wanted {
+            if !tasks.iter().any(|task| is(task, name)) {
+                let all: Vec<String> =
+                    tasks.iter().map(|t| t.to_string()).chain(tasks.iter().map(environment)).collect();
+                let all: Vec<&str> = all.iter().map(String::as_str).collect();
+                return Err(unknown("task", name, &all, &self.name, scale));
+            }
+        }
+        tasks.retain(|task| wanted.iter().any(|name| is(task, name)));
+        Ok(tasks)
+    }
+}
+
+/// The environment of a task as the published tables name it: `cube-single-play`.
+pub fn environment(task: &TaskName) -> String {
+    task.dataset_name().trim_end_matches("-v0").to_owned()
+}
+
+fn unknown(what: &str, found: &str, all: &[&str], experiment: &str, scale: Scale) -> ExperimentError {
+    let near: Vec<String> =
+        suggest::nearest(found, all.iter().copied(), 2).into_iter().map(str::to_owned).collect();
+    let hint = if near.is_empty() {
+        let mut all = all.to_vec();
+        all.dedup();
+        format!("; there are {}", all.join(", "))
+    } else {
+        suggest::did_you_mean(&near)
+    };
+    ExperimentError::Choice(format!("experiment {experiment} has no {what} `{found}` at scale {scale}{hint}"))
 }
 
 /// A table as `key=value` pairs.

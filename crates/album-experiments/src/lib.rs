@@ -9,5 +9,7 @@ mod experiment;
 mod study;
 
 pub use error::ExperimentError;
-pub use experiment::{Experiment, Grid, Protocol, Scale, Source, Spec, Variant, names};
+pub use experiment::{
+    Experiment, Grid, Protocol, Scale, Selection, Source, Spec, Variant, environment, names,
+};
 pub use study::{Cell, Run, Study};

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use album_data::atomic;
 
@@ -73,6 +74,17 @@ impl RunDir {
         fs::read_to_string(&file).map_err(TrainError::io("read", &file))
     }
 
+    /// Takes a directory for this process alone, until the file is dropped.
+    pub fn lock(path: &Path) -> Result<File, TrainError> {
+        lock(path)
+    }
+
+    /// Whether a process works on a run at the moment.
+    pub fn is_locked(path: impl AsRef<Path>) -> bool {
+        let shared = File::open(path.as_ref().join(LOCK)).map(|file| file.try_lock_shared());
+        matches!(shared, Ok(Err(TryLockError::WouldBlock)))
+    }
+
     /// The checkpoints of a run, which another process may be working on.
     pub fn checkpoints_of(path: impl AsRef<Path>) -> PathBuf {
         path.as_ref().join("checkpoints")
@@ -140,7 +152,16 @@ fn lock(directory: &Path) -> Result<File, TrainError> {
         .truncate(false)
         .open(&path)
         .map_err(TrainError::io("open", &path))?;
-    match file.try_lock() {
+    // Who only asks whether it is locked holds it for a moment.
+    let mut tries = 0;
+    let locked = loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if tries < 5 => tries += 1,
+            result => break result,
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let holder = fs::read_to_string(&path).unwrap_or_default();

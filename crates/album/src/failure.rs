@@ -46,6 +46,14 @@ pub enum Failure {
     /// A signal ended the command; what it says is how to go on.
     #[error("{0}")]
     Stopped(String),
+    /// Runs of an experiment that failed, with the exit code of the first.
+    #[error("{message}")]
+    Runs {
+        /// Which, why, and where their logs are.
+        message: String,
+        /// The exit code.
+        code: u8,
+    },
     /// Another program that is needed did not do its part.
     #[error("{0}")]
     Tool(String),
@@ -71,6 +79,7 @@ impl Failure {
             Failure::Env(EnvError::Python(e)) if e.is_io() => 5,
             Failure::Env(_) => 3,
             Failure::Stopped(_) => 75,
+            Failure::Runs { code, .. } => *code,
             Failure::Io { .. } | Failure::Tool(_) => 5,
         }
     }
@@ -85,5 +94,14 @@ impl Failure {
 impl From<album_agents::AgentError> for Failure {
     fn from(error: album_agents::AgentError) -> Self {
         Failure::Config(error.to_string())
+    }
+}
+
+impl From<album_experiments::ExperimentError> for Failure {
+    fn from(error: album_experiments::ExperimentError) -> Self {
+        match error {
+            album_experiments::ExperimentError::Io { place, source } => Failure::Io { what: place, source },
+            other => Failure::Config(other.to_string()),
+        }
     }
 }

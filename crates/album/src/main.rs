@@ -9,6 +9,7 @@ mod data;
 mod eval;
 mod failure;
 mod output;
+mod reproduce;
 mod run;
 mod setup;
 mod sizes;
@@ -19,6 +20,7 @@ mod verify;
 mod video;
 
 use clap::{Parser, Subcommand};
+use failure::Failure;
 use std::process::ExitCode;
 
 /// Offline reinforcement learning from the Lifted Bellman Linear Program.
@@ -45,14 +47,17 @@ enum Command {
     Solve(solve::Args),
     /// Check every statement of the theory with numbers and draw the figures
     Verify(verify::Args),
+    /// Regenerate a table or figure of the paper, at its scale or at one for two cores
+    Reproduce(reproduce::Args),
     /// Set up what cargo alone does not bring: the Python package ogbench
     Setup(setup::Args),
     /// Measure speed on this machine
     Bench(bench::Args),
 }
 
-fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+/// Does what a command line says.
+fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
         Command::Eval(args) => eval::run(&args),
@@ -62,8 +67,12 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args),
         Command::Setup(args) => setup::run(&args),
         Command::Bench(args) => bench::run(&args),
-    };
-    match result {
+        Command::Reproduce(args) => reproduce::run(&args),
+    }
+}
+
+fn main() -> ExitCode {
+    match dispatch(Cli::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

@@ -53,12 +53,12 @@ pub fn environments(task: &TaskName, episodes: usize, args: &Resources) -> Resul
 }
 
 /// Whether album has the environment itself.
-fn is_native(task: &TaskName) -> bool {
+pub fn is_native(task: &TaskName) -> bool {
     matches!(task.environment().family, Family::PointMaze(_))
 }
 
 /// This many, or as many as there are processors.
-fn processes(asked: usize) -> usize {
+pub fn processes(asked: usize) -> usize {
     match asked {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         n => n,

@@ -97,26 +97,41 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     if args.data.is_some() {
         config.data.clone_from(&args.data);
     }
-    check_boundedness(&config, args.allow_unbounded)?;
-    // Everything that can be refused is refused before there is a run directory.
-    let data = task_data::load(&task, config.data.as_deref())?;
-    let pool = Pool::new(args.resources.threads);
-    let agent = agent(&config, &data, &pool)?;
-    Segments::new(agent.segments()).and_then(|segments| segments.fits(&data)).map_err(TrainError::from)?;
-    let evaluator = evaluator(&config, &task, &args.resources)?;
     let path = args.out.clone().unwrap_or_else(|| default_run(&config));
-    let run = RunDir::create(&path, &config.to_toml()?)?;
-    go(&config, agent, &data, &run, evaluator, args.json)
+    begin(&config, &path, args.allow_unbounded, &args.resources, args.json)
+}
+
+/// Begins a run in a new directory. Everything that can be refused is refused before there is one.
+pub fn begin(
+    config: &RunConfig,
+    path: &Path,
+    allow_unbounded: bool,
+    resources: &Resources,
+    json: bool,
+) -> Result<(), Failure> {
+    check_boundedness(config, allow_unbounded)?;
+    let task = task(config)?;
+    let data = task_data::load(&task, config.data.as_deref())?;
+    let agent = agent(config, &data, &Pool::new(resources.threads))?;
+    Segments::new(agent.segments()).and_then(|segments| segments.fits(&data)).map_err(TrainError::from)?;
+    let evaluator = evaluator(config, &task, resources)?;
+    let run = RunDir::create(path, &config.to_toml()?)?;
+    go(config, agent, &data, &run, evaluator, json)
 }
 
 /// Runs `album resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let config = read_config(&args.run)?;
-    let run = RunDir::open(&args.run)?;
+    go_on(&args.run, &args.resources, args.json)
+}
+
+/// Goes on with a run.
+pub fn go_on(run: &Path, resources: &Resources, json: bool) -> Result<(), Failure> {
+    let config = read_config(run)?;
+    let run = RunDir::open(run)?;
     let data = task_data::load(&task(&config)?, config.data.as_deref())?;
-    let agent = agent(&config, &data, &Pool::new(args.resources.threads))?;
-    let evaluator = evaluator(&config, &task(&config)?, &args.resources)?;
-    go(&config, agent, &data, &run, evaluator, args.json)
+    let agent = agent(&config, &data, &Pool::new(resources.threads))?;
+    let evaluator = evaluator(&config, &task(&config)?, resources)?;
+    go(&config, agent, &data, &run, evaluator, json)
 }
 
 fn check_boundedness(config: &RunConfig, allow: bool) -> Result<(), Failure> {

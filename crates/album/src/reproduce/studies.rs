@@ -1,0 +1,76 @@
+//! What the runs of a plan say, for the report.
+
+use super::plan::{Plan, Work};
+use super::results::Results;
+use crate::failure::Failure;
+use album_experiments::{Cell, Run, Study};
+use std::path::Path;
+
+/// The study of a plan with the runs that there are; those that have not begun are in it too.
+pub fn study(plan: &Plan, results: &Results) -> Result<Study, Failure> {
+    let experiment = &plan.experiment;
+    let mut study = Study {
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        reference: experiment.reference.clone(),
+        scale: Some(plan.scale),
+        published: experiment.published.clone(),
+        protocol: experiment.grid(plan.scale).protocol,
+        metrics: experiment.metrics.clone(),
+        value_maps: experiment.value_maps,
+        command: format!("album reproduce {} --scale {}", experiment.name, plan.scale),
+        cells: Vec::new(),
+        outputs: None,
+    };
+    if let [run] = &plan.runs[..]
+        && let Work::Command(_) = run.work
+    {
+        study.outputs = Some(results.run(&run.id));
+        return Ok(study);
+    }
+    // Variant by variant and in each task by task, whatever the order in which they are run.
+    let mut order: Vec<usize> = (0..plan.specs.len()).collect();
+    let task = |k: usize| plan.specs[k].0.task.to_string();
+    order.sort_by_key(|&k| (plan.specs[k].0.variant, task(k), plan.specs[k].0.seed));
+    for k in order {
+        let (spec, place) = &plan.specs[k];
+        let planned = &plan.runs[*place];
+        let variant = &experiment.variants[spec.variant];
+        let run = Run {
+            seed: spec.seed,
+            path: results.run(&planned.id),
+            command: planned.command(Some(spec)),
+            records: results.records(&planned.id)?,
+        };
+        let name = task(k);
+        match study.cells.last_mut() {
+            Some(cell) if cell.label == variant.label && cell.task == name => cell.runs.push(run),
+            _ => study.cells.push(Cell {
+                label: variant.label.clone(),
+                method: variant.method.clone(),
+                setting: variant.published_setting(),
+                task: name,
+                at: variant.at.get(&plan.scale).copied(),
+                source: variant.source,
+                runs: vec![run],
+            }),
+        }
+    }
+    Ok(study)
+}
+
+/// The studies of every experiment of which a results folder has a run.
+pub fn all(folder: &Path) -> Result<Vec<Study>, Failure> {
+    let results = Results::at(folder)?;
+    let mut studies = Vec::new();
+    for scale in [album_experiments::Scale::Small, album_experiments::Scale::Paper] {
+        for name in album_experiments::names() {
+            let plan = Plan::new(album_experiments::Experiment::find(name)?, scale, &Default::default())?;
+            if plan.runs.iter().any(|run| results.run(&run.id).is_dir()) {
+                studies.push(study(&plan, &results)?);
+            }
+        }
+    }
+    Ok(studies)
+}
