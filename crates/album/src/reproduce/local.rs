@@ -121,6 +121,7 @@ pub fn execute(
     let open = |run: &&Planned| !matches!(results.state(run), State::Finished);
     let mut queue: VecDeque<&Planned> = plan.runs.iter().filter(open).collect();
     let share = share(plan, queue.len(), limits, resources)?;
+    results.create()?;
     if queue.is_empty() {
         eprintln!("{}: all {} runs are finished already", plan.name(), plan.runs.len());
         return Ok(());

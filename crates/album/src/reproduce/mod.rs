@@ -117,12 +117,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         if let Some(parent) = args.parent {
             local::follow(parent);
         }
+        let run = plan.find(id)?;
         results.create()?;
-        return one::run(&results, plan.find(id)?, &args.resources);
+        return one::run(&results, run, &args.resources);
     }
     if !args.report_only {
         plan.check(args.resources.python.as_deref())?;
-        results.create()?;
         let limits = local::Limits { jobs: args.jobs, memory: args.memory };
         local::execute(&plan, &results, &arguments(args, name), &limits, &args.resources)?;
     }

@@ -104,8 +104,10 @@ impl Results {
                 }
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                let empty = std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
-                if !empty {
+                // Someone may be making it just now; what is written first has a name that begins with a dot.
+                let foreign = |name: std::ffi::OsString| !name.to_string_lossy().starts_with('.');
+                let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+                if entries.any(|entry| foreign(entry.file_name())) && !path.is_file() {
                     return Err(Failure::Config(format!(
                         "{} has files and is no results folder (there is no {FORMAT_FILE}); name a new one with \
                          --results DIR",
@@ -120,15 +122,17 @@ impl Results {
 
     /// Makes what is missing of the folder.
     pub fn create(&self) -> Result<(), Failure> {
-        for part in ["runs", "logs", "failed", "reports"] {
-            let path = self.folder.join(part);
-            std::fs::create_dir_all(&path).map_err(Failure::io(&path))?;
-        }
+        std::fs::create_dir_all(&self.folder).map_err(Failure::io(&self.folder))?;
+        // First, because it tells this folder from others.
         if !Self::is_one(&self.folder) {
             write_json(
                 &self.folder.join(FORMAT_FILE),
                 &Format { format: FORMAT, album: env!("CARGO_PKG_VERSION").into() },
             )?;
+        }
+        for part in ["runs", "logs", "failed", "reports"] {
+            let path = self.folder.join(part);
+            std::fs::create_dir_all(&path).map_err(Failure::io(&path))?;
         }
         Ok(())
     }
