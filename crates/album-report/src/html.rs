@@ -26,10 +26,11 @@ pub struct Page {
 
 #[derive(Clone, Debug)]
 enum Block {
-    Section(String),
+    Section { id: String, title: String },
     Subsection(String),
     Paragraph(String),
     Callout(Status, String),
+    Links { before: String, links: Vec<(String, String)> },
     List(Vec<String>),
     Keys(Vec<(String, String)>),
     Code(String),
@@ -50,7 +51,13 @@ impl Page {
 
     /// Begins a section. Pages with three sections or more list them at the top.
     pub fn section(self, title: impl Into<String>) -> Self {
-        self.with(Block::Section(title.into()))
+        let title = title.into();
+        self.with(Block::Section { id: plain(&title), title })
+    }
+
+    /// Begins a section with an id to link to.
+    pub fn section_at(self, id: impl Into<String>, title: impl Into<String>) -> Self {
+        self.with(Block::Section { id: id.into(), title: title.into() })
     }
 
     /// Begins a part of a section.
@@ -66,6 +73,16 @@ impl Page {
     /// Adds a paragraph that stands out, such as the verdict of a run.
     pub fn callout(self, status: Status, text: impl Into<String>) -> Self {
         self.with(Block::Callout(status, text.into()))
+    }
+
+    /// Adds a line of links: the text before them, then each by its text and its target.
+    pub fn links<T: Into<String>, L: Into<String>>(
+        self,
+        before: impl Into<String>,
+        links: impl IntoIterator<Item = (T, L)>,
+    ) -> Self {
+        let links = links.into_iter().map(|(text, target)| (text.into(), target.into())).collect();
+        self.with(Block::Links { before: before.into(), links })
     }
 
     /// Adds a list.
@@ -110,8 +127,10 @@ impl Page {
         // Figures come first: their ids were chosen to be linked to, those of sections were not.
         let mut figure_ids: Vec<String> = Vec::new();
         for block in &self.blocks {
-            if let Block::Figure { id, .. } = block {
-                figure_ids.push(ids.make(id));
+            match block {
+                Block::Figure { id, .. } => figure_ids.push(ids.make(id)),
+                Block::Table(table) => ids.used.extend(table.anchors().map(str::to_owned)),
+                _ => {}
             }
         }
         let mut figure_ids = figure_ids.into_iter();
@@ -121,14 +140,15 @@ impl Page {
         let mut in_section = false;
         let (mut figures, mut tables) = (0, 0);
         for block in &self.blocks {
-            let out = if in_section || matches!(block, Block::Section(_)) { &mut body } else { &mut summary };
+            let out =
+                if in_section || matches!(block, Block::Section { .. }) { &mut body } else { &mut summary };
             match block {
-                Block::Section(title) => {
+                Block::Section { id, title } => {
                     if in_section {
                         out.push_str("</section>\n");
                     }
                     in_section = true;
-                    let id = ids.make(&plain(title));
+                    let id = ids.make(id);
                     out.push_str(&format!("<section id=\"{id}\">\n<h2>{}</h2>\n", html(title)));
                     contents.push((id, title));
                 }
@@ -147,6 +167,13 @@ impl Page {
                         status.class(),
                         prose(text)
                     ));
+                }
+                Block::Links { before, links } => {
+                    let link = |(text, target): &(String, String)| {
+                        format!("<a href=\"{}\">{}</a>", escape(target), html(text))
+                    };
+                    let links: Vec<String> = links.iter().map(link).collect();
+                    out.push_str(&format!("<p>{} {}</p>\n", prose(before), links.join(", ")));
                 }
                 Block::List(items) => {
                     out.push_str("<ul>\n");
