@@ -15,6 +15,8 @@ use album_train::Records;
 const BAND_RESAMPLES: usize = 2_000;
 /// Beyond this, values are shown on a logarithmic scale.
 const LARGE: f64 = 1e4;
+/// Curves in a panel, at most; bands of more hide each other.
+const PER_PANEL: usize = 5;
 /// Colours of the palette.
 const COLOURS: usize = 8;
 
@@ -134,11 +136,11 @@ fn dots(lines: &[&Line], title: &str) -> Plot {
 
 /// Success over steps.
 fn curves(study: &Study) -> Option<Drawn> {
-    let of = |records: &Records| -> Vec<(f64, f64)> {
+    let of = |records: &Records| -> Points {
         let series = records.eval.series("evaluation/success");
         series.into_iter().map(|(step, share)| (step, 100.0 * share)).collect()
     };
-    let figure = over_steps(study, of, |plot, _| plot.y_label("success (%)").y_range(-2.0, 102.0))?;
+    let figure = over_steps(study, of, |plot| plot.y_label("success (%)").y_range(-2.0, 102.0))?;
     let caption = "Success (%) over training steps: mean over seeds with its 95 % bootstrap interval; a seed that has not \
                    come so far is not in it.";
     Some(Drawn { name: "curves", figure, caption: caption.into() })
@@ -146,7 +148,7 @@ fn curves(study: &Study) -> Option<Drawn> {
 
 /// Mean values over steps. Those that fall without bound need another scale than those that do not.
 fn values(study: &Study) -> Option<Drawn> {
-    let of = |records: &Records| -> Vec<(f64, f64)> {
+    let of = |records: &Records| -> Points {
         let scale = setting(records, "reward_scale").unwrap_or(1.0);
         let mut names = records.train.names();
         let name = names.find(|name| name.ends_with("/v_mean")).unwrap_or_default();
@@ -156,9 +158,9 @@ fn values(study: &Study) -> Option<Drawn> {
     let large = runs().flat_map(&of).any(|point| point.1.abs() > LARGE);
     let figure = if large {
         let below = |records: &Records| of(records).into_iter().map(|(step, value)| (step, -value)).collect();
-        over_steps(study, below, |plot, _| plot.y_label("− mean V").y_scale(Scale::Log))?
+        over_steps(study, below, |plot| plot.y_label("− mean V").y_scale(Scale::Log))?
     } else {
-        over_steps(study, of, |plot, _| plot.y_label("mean V"))?
+        over_steps(study, of, |plot| plot.y_label("mean V"))?
     };
     let scale = if large {
         " Values below zero are shown, with their sign reversed, on a logarithmic scale."
@@ -172,50 +174,78 @@ fn values(study: &Study) -> Option<Drawn> {
     Some(Drawn { name: "values", figure, caption })
 }
 
-/// One panel per task, one line per variant. Cells that look at the same runs at different times have one line.
+/// One panel per task, or several where bands of many variants would hide each other; one line per variant. Cells that
+/// look at the same runs at different times have one line.
 fn over_steps(
     study: &Study,
-    series: impl Fn(&Records) -> Vec<(f64, f64)>,
-    axes: impl Fn(Plot, &str) -> Plot,
+    series: impl Fn(&Records) -> Points,
+    axes: impl Fn(Plot) -> Plot,
 ) -> Option<Figure> {
-    let names: Vec<&str> = variants(study).into_iter().map(|variant| variant.0).collect();
-    let tasks = tasks(study);
-    let columns = if tasks.len() == 1 { 1 } else { 3 };
-    let (width, height) = if columns == 1 { (760.0, 360.0) } else { (325.0, 230.0) };
+    let tasks: Vec<(&str, Vec<Curve>)> =
+        tasks(study).into_iter().map(|task| (task, curves_of(study, task, &series))).collect();
+    let most = tasks.iter().map(|(_, curves)| curves.len()).max()?;
+    let parts = if most <= PER_PANEL { 1 } else { most.div_ceil(PER_PANEL) };
+    let columns = if tasks.len() * parts == 1 {
+        1
+    } else if parts > 1 {
+        parts.min(3)
+    } else {
+        3
+    };
+    let (width, height) = [(760.0, 360.0), (490.0, 290.0), (375.0, 240.0)][columns - 1];
     let mut plots = Vec::new();
-    for task in &tasks {
-        let title = if columns == 1 { String::new() } else { task_title(task) };
-        let mut plot = Plot::new(title).size(width, height).x_label("training step").x_include(0.0);
-        plot = axes(plot, task).legend(Legend::Shared);
-        let mut seen: Vec<&Run> = Vec::new();
-        let mut empty = true;
-        for cell in study.cells.iter().filter(|cell| cell.task == *task && cell.source == Source::Agent) {
-            if cell.runs.iter().any(|run| seen.iter().any(|known| known.path == run.path)) {
-                continue;
+    for (task, curves) in &tasks {
+        // The same variants are in the same column, whichever of them a task has.
+        let part = |curve: &Curve| if parts == 1 { 0 } else { curve.number / PER_PANEL };
+        for wanted in 0..parts {
+            let title = if tasks.len() * parts == 1 { String::new() } else { task_title(task) };
+            let mut plot = Plot::new(title).size(width, height).x_label("training step").x_include(0.0);
+            plot = axes(plot).legend(Legend::Shared);
+            let mut empty = true;
+            for curve in curves.iter().filter(|curve| part(curve) == wanted) {
+                let ink = Ink::Series(curve.number % COLOURS);
+                // Dashes tell apart what has the same colour.
+                let dashed = curve.number >= COLOURS;
+                let name = curve.name.as_str();
+                plot = if dashed { plot.dashed(name, &curve.middle) } else { plot.line(name, &curve.middle) };
+                plot = plot.ink(ink).band("", &curve.low, &curve.high).ink(ink);
+                empty = false;
             }
-            seen.extend(&cell.runs);
-            let curves: Vec<Vec<(f64, f64)>> =
-                cell.runs.iter().filter_map(|run| run.records.as_ref()).map(&series).collect();
-            let (middle, low, high) = band(&curves);
-            if middle.is_empty() {
-                continue;
+            if !empty {
+                plots.push(plot);
             }
-            empty = false;
-            let number = names.iter().position(|name| *name == cell.label).unwrap_or(0);
-            let ink = Ink::Series(number % COLOURS);
-            let name = legend_name(study, cell);
-            // Dashes tell apart what has the same colour.
-            plot =
-                if number < COLOURS { plot.line(name, &middle) } else { plot.dashed(name, &middle) }.ink(ink);
-            if !low.is_empty() {
-                plot = plot.band("", &low, &high).ink(ink);
-            }
-        }
-        if !empty {
-            plots.push(plot);
         }
     }
     (!plots.is_empty()).then(|| panels("", plots, columns))
+}
+
+/// The mean of a variant's runs over steps, and the ends of its interval.
+struct Curve {
+    name: String,
+    /// The place of the variant, which decides the colour.
+    number: usize,
+    middle: Points,
+    low: Points,
+    high: Points,
+}
+
+fn curves_of(study: &Study, task: &str, series: &impl Fn(&Records) -> Points) -> Vec<Curve> {
+    let names: Vec<&str> = variants(study).into_iter().map(|variant| variant.0).collect();
+    let mut seen: Vec<&Run> = Vec::new();
+    let mut curves = Vec::new();
+    for cell in study.cells.iter().filter(|cell| cell.task == task && cell.source == Source::Agent) {
+        if cell.runs.iter().any(|run| seen.iter().any(|known| known.path == run.path)) {
+            continue;
+        }
+        seen.extend(&cell.runs);
+        let of: Vec<Points> = cell.runs.iter().filter_map(|run| run.records.as_ref()).map(series).collect();
+        let (middle, low, high) = band(&of);
+        if !middle.is_empty() {
+            let number = names.iter().position(|name| *name == cell.label).unwrap_or(0);
+            curves.push(Curve { name: legend_name(study, cell), number, middle, low, high });
+        }
+    }
+    curves
 }
 
 /// Variants that are one run looked at several times share its curve and so its name.
@@ -269,6 +299,10 @@ fn profiles(study: &Study) -> Option<Drawn> {
     plot = plot.y_range(-0.02, 1.02).legend(Legend::Right);
     let mut any = false;
     for (number, (label, cells)) in variants(study).into_iter().enumerate() {
+        // Shares over other tasks are not comparable.
+        if cells.len() < tasks(study).len() {
+            continue;
+        }
         let cells: Vec<&Cell> = cells.iter().map(|&cell| &study.cells[cell]).collect();
         let Some(scores) = matrix(study, &cells, "success").0 else { continue };
         let Ok(shares) = profile(&scores, &thresholds) else { continue };

@@ -34,12 +34,13 @@ pub fn write(studies: &[Study], out: &Path) -> Result<Written, ReportError> {
     let studies = named_apart(studies);
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let mut page = Page::new(match &studies[..] {
-        [study] => study.title.clone(),
+        [study] => title(study),
         _ => "Experiments of the paper, measured".to_owned(),
     })
     .table(overview(&studies));
     for study in &studies {
-        page = section(page, study, &published, out, &mut files)?;
+        let heading = if studies.len() == 1 { "Results".to_owned() } else { title(study) };
+        page = section(page, study, heading, &published, out, &mut files)?;
     }
     page = page.footer(format!("Written by album {}.", env!("CARGO_PKG_VERSION")));
 
@@ -132,11 +133,12 @@ fn one_line(text: &str) -> String {
 fn section(
     mut page: Page,
     study: &Study,
+    heading: String,
     published: &Published,
     out: &Path,
     files: &mut BTreeMap<String, String>,
 ) -> Result<Page, ReportError> {
-    page = page.section_at(format!("study-{}", study.name), title(study));
+    page = page.section_at(format!("study-{}", study.name), heading);
     if !study.question.is_empty() {
         page = page.paragraph(one_line(&study.question));
     }

@@ -42,18 +42,18 @@ impl Study {
 
 /// All runs, cell by cell; the first of each cell has the anchor that the cell's numbers lead to.
 pub(crate) fn table(study: &Study, out: &Path) -> Table {
-    let header = ["variant", "task", "seed", "state", "success (%)", "time", "run", "command"];
-    let mut table = Table::new(header).wrap(7, 60).caption("Every run, with the command that makes it.");
+    let header = ["variant, task", "seed", "state", "success (%)", "time", "run", "command"];
+    let mut table =
+        Table::new(header).wrap(0, 40).wrap(6, 60).caption("Every run, with the command that makes it.");
     for (place, cell) in study.cells.iter().enumerate() {
         if place > 0 {
             table = table.rule();
         }
         for (number, run) in cell.runs.iter().enumerate() {
-            let label = Entry::new(&*cell.label);
+            let label = Entry::new(format!("{}, {}", cell.label, crate::figures::task_title(&cell.task)));
             let label = if number == 0 { label.anchor(anchor(study, place)) } else { label };
             table = table.row([
                 label,
-                Entry::new(crate::figures::task_title(&cell.task)),
                 Entry::new(run.seed.to_string()),
                 state(run),
                 success(study, cell, run),

@@ -9,6 +9,9 @@ use album_report::published::Published;
 use album_report::statistics::{Bootstrap, Divisor, Scores, improvement};
 use album_report::table::{Align, Cell as Entry, Table};
 
+/// Names of variants that are longer than this wrap.
+const LONG: usize = 32;
+
 /// A table as people read it and as programs do.
 #[derive(Clone, Debug)]
 pub struct Made {
@@ -115,11 +118,16 @@ fn shown(study: &Study, lines: &[Line], metrics: bool) -> Table {
         column("paper, mean over its own tasks", Align::Right);
     }
 
+    // A rule between variants helps where they have several lines.
+    let ruled = !metrics && lines.windows(2).any(|pair| pair[0].variant == pair[1].variant);
     let mut table = Table::new(header).align(align).caption(caption(study, lines, same, elsewhere));
+    if lines.iter().any(|line| line.variant.chars().count() > LONG) {
+        table = table.wrap(usize::from(metrics), LONG);
+    }
     let mut before: Option<&Line> = None;
     for line in lines {
         if before
-            .is_some_and(|before| before.metric != line.metric || before.variant != line.variant && !metrics)
+            .is_some_and(|before| before.metric != line.metric || before.variant != line.variant && ruled)
         {
             table = table.rule();
         }

@@ -293,7 +293,7 @@ fn style() -> String {
 
 const STYLE: &str = "\
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:64rem;padding:2rem 1.25rem 4rem;background:var(--album-paper);color:var(--ink);\
+body{margin:0 auto;max-width:76rem;padding:2rem 1.25rem 4rem;background:var(--album-paper);color:var(--ink);\
 font:1rem/1.55 system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,sans-serif}
 h1,h2,h3{line-height:1.25;text-wrap:balance}
 h1{font-size:1.9rem;margin:0 0 1rem}
@@ -324,7 +324,7 @@ th{border-bottom:2px solid var(--album-muted);font-weight:600}
 td{border-bottom:1px solid var(--album-rule)}
 tr.rule td{border-top:2px solid var(--album-muted)}
 td .sign{display:inline-block;width:1.3em;text-align:right}
-.wrap{white-space:normal;min-width:18rem}
+.wrap{white-space:normal;min-width:14rem;overflow-wrap:anywhere}
 .right{text-align:right}
 .centre{text-align:center}
 figure{margin:1.75rem 0}
@@ -333,8 +333,9 @@ figure{margin:1.75rem 0}
 figcaption,caption{font-size:.95rem;max-width:46rem}
 figcaption{margin-top:.5rem}
 footer{margin-top:3rem;border-top:1px solid var(--album-rule);color:var(--album-muted);font-size:.9rem}
-@media print{body{max-width:none;padding:0;font-size:10pt}figure,table,pre,.callout{break-inside:avoid}\
-h2,h3{break-after:avoid}.scroll{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+@media print{body{max-width:none;padding:0;font-size:10pt}figure,pre,.callout{break-inside:avoid}\
+table{font-size:8pt}tr{break-inside:avoid}\
+th,td{padding:.2rem .4rem;white-space:normal}.wrap{min-width:0}a{color:inherit;text-decoration:none}h2,h3{break-after:avoid}.scroll{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 ";
 
 #[cfg(test)]

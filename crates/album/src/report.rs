@@ -169,7 +169,10 @@ impl Found {
         if let Some(data) = &config.data {
             let name = data.file_name().unwrap_or(data.as_os_str()).to_string_lossy().into_owned();
             command.push_str(&format!(" --data {name}"));
-            differs.insert("data".into(), name);
+            // A file of the default's name is the default at another place.
+            if name != task.dataset_file() {
+                differs.insert("data".into(), name);
+            }
         }
         Ok(Found { path: path.to_path_buf(), config, task, differs, command, records })
     }
