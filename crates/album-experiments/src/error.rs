@@ -1,5 +1,6 @@
-//! What can be wrong with an experiment.
+//! What can be wrong with an experiment or its report.
 
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// An experiment that cannot be read or does not exist.
@@ -32,4 +33,33 @@ pub enum ExperimentError {
     /// A choice of tasks, seeds or variants that the experiment does not have.
     #[error("{0}")]
     Choice(String),
+}
+
+/// A report that cannot be written.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// A file that cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file where the folder of the report is to be.
+    #[error("{} is a file; a report is a folder: choose another name", .0.display())]
+    NotAFolder(PathBuf),
+    /// An SVG file that album did not draw.
+    #[error("{} is not a figure that album drew, so it is not put on the page; remove it", .0.display())]
+    Figure(PathBuf),
+    /// The published numbers.
+    #[error(transparent)]
+    Published(#[from] album_report::published::PublishedError),
+}
+
+impl ReportError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> ReportError {
+        let path = path.to_path_buf();
+        move |source| ReportError::Io { path, source }
+    }
 }

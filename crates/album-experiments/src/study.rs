@@ -63,6 +63,8 @@ pub struct Run {
     pub command: String,
     /// What it has written; nothing if it has not begun.
     pub records: Option<Records>,
+    /// Why it ended before its time, if it failed; its numbers do not count then.
+    pub failure: Option<String>,
 }
 
 impl Run {

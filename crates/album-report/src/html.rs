@@ -26,10 +26,11 @@ pub struct Page {
 
 #[derive(Clone, Debug)]
 enum Block {
-    Section(String),
+    Section { id: String, title: String },
     Subsection(String),
     Paragraph(String),
     Callout(Status, String),
+    Links { before: String, links: Vec<(String, String)> },
     List(Vec<String>),
     Keys(Vec<(String, String)>),
     Code(String),
@@ -50,7 +51,13 @@ impl Page {
 
     /// Begins a section. Pages with three sections or more list them at the top.
     pub fn section(self, title: impl Into<String>) -> Self {
-        self.with(Block::Section(title.into()))
+        let title = title.into();
+        self.with(Block::Section { id: plain(&title), title })
+    }
+
+    /// Begins a section with an id to link to.
+    pub fn section_at(self, id: impl Into<String>, title: impl Into<String>) -> Self {
+        self.with(Block::Section { id: id.into(), title: title.into() })
     }
 
     /// Begins a part of a section.
@@ -66,6 +73,16 @@ impl Page {
     /// Adds a paragraph that stands out, such as the verdict of a run.
     pub fn callout(self, status: Status, text: impl Into<String>) -> Self {
         self.with(Block::Callout(status, text.into()))
+    }
+
+    /// Adds a line of links: the text before them, then each by its text and its target.
+    pub fn links<T: Into<String>, L: Into<String>>(
+        self,
+        before: impl Into<String>,
+        links: impl IntoIterator<Item = (T, L)>,
+    ) -> Self {
+        let links = links.into_iter().map(|(text, target)| (text.into(), target.into())).collect();
+        self.with(Block::Links { before: before.into(), links })
     }
 
     /// Adds a list.
@@ -110,8 +127,10 @@ impl Page {
         // Figures come first: their ids were chosen to be linked to, those of sections were not.
         let mut figure_ids: Vec<String> = Vec::new();
         for block in &self.blocks {
-            if let Block::Figure { id, .. } = block {
-                figure_ids.push(ids.make(id));
+            match block {
+                Block::Figure { id, .. } => figure_ids.push(ids.make(id)),
+                Block::Table(table) => ids.used.extend(table.anchors().map(str::to_owned)),
+                _ => {}
             }
         }
         let mut figure_ids = figure_ids.into_iter();
@@ -121,14 +140,15 @@ impl Page {
         let mut in_section = false;
         let (mut figures, mut tables) = (0, 0);
         for block in &self.blocks {
-            let out = if in_section || matches!(block, Block::Section(_)) { &mut body } else { &mut summary };
+            let out =
+                if in_section || matches!(block, Block::Section { .. }) { &mut body } else { &mut summary };
             match block {
-                Block::Section(title) => {
+                Block::Section { id, title } => {
                     if in_section {
                         out.push_str("</section>\n");
                     }
                     in_section = true;
-                    let id = ids.make(&plain(title));
+                    let id = ids.make(id);
                     out.push_str(&format!("<section id=\"{id}\">\n<h2>{}</h2>\n", html(title)));
                     contents.push((id, title));
                 }
@@ -147,6 +167,13 @@ impl Page {
                         status.class(),
                         prose(text)
                     ));
+                }
+                Block::Links { before, links } => {
+                    let link = |(text, target): &(String, String)| {
+                        format!("<a href=\"{}\">{}</a>", escape(target), html(text))
+                    };
+                    let links: Vec<String> = links.iter().map(link).collect();
+                    out.push_str(&format!("<p>{} {}</p>\n", prose(before), links.join(", ")));
                 }
                 Block::List(items) => {
                     out.push_str("<ul>\n");
@@ -266,7 +293,7 @@ fn style() -> String {
 
 const STYLE: &str = "\
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:64rem;padding:2rem 1.25rem 4rem;background:var(--album-paper);color:var(--ink);\
+body{margin:0 auto;max-width:76rem;padding:2rem 1.25rem 4rem;background:var(--album-paper);color:var(--ink);\
 font:1rem/1.55 system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,sans-serif}
 h1,h2,h3{line-height:1.25;text-wrap:balance}
 h1{font-size:1.9rem;margin:0 0 1rem}
@@ -297,7 +324,7 @@ th{border-bottom:2px solid var(--album-muted);font-weight:600}
 td{border-bottom:1px solid var(--album-rule)}
 tr.rule td{border-top:2px solid var(--album-muted)}
 td .sign{display:inline-block;width:1.3em;text-align:right}
-.wrap{white-space:normal;min-width:18rem}
+.wrap{white-space:normal;min-width:14rem;overflow-wrap:anywhere}
 .right{text-align:right}
 .centre{text-align:center}
 figure{margin:1.75rem 0}
@@ -306,8 +333,9 @@ figure{margin:1.75rem 0}
 figcaption,caption{font-size:.95rem;max-width:46rem}
 figcaption{margin-top:.5rem}
 footer{margin-top:3rem;border-top:1px solid var(--album-rule);color:var(--album-muted);font-size:.9rem}
-@media print{body{max-width:none;padding:0;font-size:10pt}figure,table,pre,.callout{break-inside:avoid}\
-h2,h3{break-after:avoid}.scroll{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+@media print{body{max-width:none;padding:0;font-size:10pt}figure,pre,.callout{break-inside:avoid}\
+table{font-size:8pt}tr{break-inside:avoid}\
+th,td{padding:.2rem .4rem;white-space:normal}.wrap{min-width:0}a{color:inherit;text-decoration:none}h2,h3{break-after:avoid}.scroll{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 ";
 
 #[cfg(test)]

@@ -53,6 +53,10 @@ pub struct Cell {
     /// What CSV gets instead of the text: the number in full.
     exact: Option<String>,
     status: Status,
+    /// Where HTML leads from here.
+    link: Option<String>,
+    /// What links lead here.
+    anchor: Option<String>,
 }
 
 impl Cell {
@@ -63,7 +67,7 @@ impl Cell {
 
     /// A number shown with `decimals` decimals; CSV gets it in full.
     pub fn fixed(value: f64, decimals: usize) -> Self {
-        Cell { text: number::fixed(value, decimals), exact: Some(in_full(value)), status: Status::Neutral }
+        Cell { text: number::fixed(value, decimals), exact: Some(in_full(value)), ..Cell::default() }
     }
 
     /// The same cell judged good.
@@ -79,6 +83,25 @@ impl Cell {
     /// Sets the status.
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
+        self
+    }
+
+    /// Makes the cell a link in HTML: to `#` and an anchor, or to a file by its relative path.
+    ///
+    /// ```
+    /// use album_report::table::{Cell, Table};
+    /// let table = Table::new(["a"]).row([Cell::from(1i64).link("#there")]).row([Cell::from(2i64).anchor("there")]);
+    /// assert!(table.to_html().contains("<a href=\"#there\">1</a>"));
+    /// assert!(table.to_html().contains("<td class=\"right\" id=\"there\">2</td>"));
+    /// ```
+    pub fn link(mut self, target: impl Into<String>) -> Self {
+        self.link = Some(target.into());
+        self
+    }
+
+    /// Names the cell in HTML, so that links to `#` and this name lead to it.
+    pub fn anchor(mut self, name: impl Into<String>) -> Self {
+        self.anchor = Some(name.into());
         self
     }
 
@@ -121,7 +144,7 @@ impl From<&String> for Cell {
 /// Shown by [`number::compact`]; CSV gets the value in full.
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
-        Cell { text: number::compact(value), exact: Some(in_full(value)), status: Status::Neutral }
+        Cell { text: number::compact(value), exact: Some(in_full(value)), ..Cell::default() }
     }
 }
 
@@ -131,7 +154,7 @@ macro_rules! cell_from_integer {
         impl From<$kind> for Cell {
             fn from(value: $kind) -> Self {
                 let text = i64::try_from(value).map_or_else(|_| value.to_string(), number::grouped);
-                Cell { text, exact: Some(value.to_string()), status: Status::Neutral }
+                Cell { text, exact: Some(value.to_string()), ..Cell::default() }
             }
         }
     )*};
@@ -143,7 +166,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(value: Option<T>) -> Self {
         match value {
             Some(value) => value.into(),
-            None => Cell { text: "–".into(), exact: Some(String::new()), status: Status::Neutral },
+            None => Cell { text: "–".into(), exact: Some(String::new()), ..Cell::default() },
         }
     }
 }
@@ -384,12 +407,19 @@ impl Table {
             out.push_str(if ruled { "<tr class=\"rule\">" } else { "<tr>" });
             for c in 0..aligns.len() {
                 let content = row.get(c).map_or(String::new(), |cell| html_cell(cell, signed[c]));
-                out.push_str(&format!("<td{}>{content}</td>", class(c)));
+                let anchor = row.get(c).and_then(|cell| cell.anchor.as_deref());
+                let id = anchor.map_or(String::new(), |name| format!(" id=\"{}\"", text::escape(name)));
+                out.push_str(&format!("<td{}{id}>{content}</td>", class(c)));
             }
             out.push_str("</tr>\n");
         }
         out.push_str("</tbody>\n</table>\n");
         out
+    }
+
+    /// The anchors of all cells.
+    pub(crate) fn anchors(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().flatten().filter_map(|cell| cell.anchor.as_deref())
     }
 
     fn columns(&self) -> usize {
@@ -430,7 +460,10 @@ fn in_full(value: f64) -> String {
 }
 
 fn html_cell(cell: &Cell, signed: bool) -> String {
-    let content = text::html(&cell.printed());
+    let mut content = text::html(&cell.printed());
+    if let Some(link) = &cell.link {
+        content = format!("<a href=\"{}\">{content}</a>", text::escape(link));
+    }
     let sign = format!("<span class=\"sign\">{}</span>", cell.status.sign());
     match cell.status {
         Status::Neutral if !signed || content.is_empty() => content,

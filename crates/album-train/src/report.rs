@@ -115,7 +115,7 @@ fn value_maps(page: Page, maps: &[ValueMap], scene: Option<&Scene>) -> Page {
     let figures = (0..shown).map(pick).map(|map| {
         let grid =
             values(map).title(format!("step {}", grouped(map.step as i64))).size(240.0).colour_bar("V");
-        scene.map_or_else(|| grid.clone(), |scene| scene.labels(grid.clone(), map.columns, map.rows))
+        marked(grid, map, scene)
     });
     page.section("Value maps").figure(
         "value-maps",
@@ -123,6 +123,18 @@ fn value_maps(page: Page, maps: &[ValueMap], scene: Option<&Scene>) -> Page {
         "The state value V over the maze as training goes on; each map has its own colour scale. S is the start, \
          G the goal, and walls are grey. Where the data never goes, as close to walls, the network extrapolates.",
     )
+}
+
+/// A value map of a task's maze as a figure, with start and goal marked.
+pub fn value_map(map: &ValueMap, task: &str) -> Grid {
+    marked(values(map), map, Scene::of(task).as_ref())
+}
+
+fn marked(grid: Grid, map: &ValueMap, scene: Option<&Scene>) -> Grid {
+    match scene {
+        Some(scene) => scene.labels(grid, map.columns, map.rows),
+        None => grid,
+    }
 }
 
 fn values(map: &ValueMap) -> Grid {

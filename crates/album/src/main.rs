@@ -9,6 +9,7 @@ mod data;
 mod eval;
 mod failure;
 mod output;
+mod report;
 mod reproduce;
 mod run;
 mod setup;
@@ -51,6 +52,8 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Set up what cargo alone does not bring: the Python package ogbench
     Setup(setup::Args),
+    /// Runs side by side, beside the published numbers: one page, tables and figures
+    Report(report::Args),
     /// Measure speed on this machine
     Bench(bench::Args),
 }
@@ -66,6 +69,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Solve(args) => solve::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Setup(args) => setup::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
     }

@@ -24,7 +24,7 @@ pub struct Args {
     /// MudWorld seeds
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1000))]
     seeds: u16,
-    /// Where report.html goes
+    /// Where report.html goes, and its figures and checks as files
     #[arg(long, default_value = "album-verify", value_name = "DIR")]
     out: PathBuf,
     /// Print one JSON object
@@ -68,6 +68,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let failed = checks.iter().filter(|check| !check.passed).count();
     let path = args.out.join("report.html");
     let seconds = start.elapsed().as_secs_f64();
+    let files = (figures.iter())
+        .map(|drawn| (format!("{}.svg", drawn.id), drawn.figure.render()))
+        .chain([("checks.csv".to_owned(), all_checks(&checks).to_csv())]);
+    for (name, content) in files {
+        let path = args.out.join(name);
+        atomic::write(&path, content.as_bytes()).map_err(Failure::io(&path))?;
+    }
     let page = page(args, &checks, figures, failed, seconds);
     atomic::write(&path, page.as_bytes()).map_err(Failure::io(&path))?;
     if args.json {
@@ -116,6 +123,20 @@ fn tables(checks: &[Check]) -> Vec<(&'static str, Table)> {
             (name, table)
         })
         .collect()
+}
+
+/// All checks in one table.
+fn all_checks(checks: &[Check]) -> Table {
+    let empty = Table::new(["group", "statement", "measured", "bound", "verdict"]);
+    checks.iter().fold(empty, |table, check| {
+        table.row([
+            Cell::from(check.name),
+            Cell::from(check.statement.as_str()),
+            Cell::from(check.measured),
+            Cell::from(check.bound.as_str()),
+            Cell::from(if check.passed { "holds" } else { "FAILS" }),
+        ])
+    })
 }
 
 /// A figure with its id and caption, and the heading it opens, if any.

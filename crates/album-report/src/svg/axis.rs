@@ -116,6 +116,8 @@ pub(crate) struct AxisSpec {
     pub range: Option<(f64, f64)>,
     pub include: Vec<f64>,
     pub ticks: Option<Vec<f64>>,
+    /// Names of the places 0, 1, 2, … instead of numbers.
+    pub names: Option<Vec<String>>,
 }
 
 impl AxisSpec {
@@ -167,10 +169,16 @@ pub(crate) struct Axis {
     pub length: f64,
     /// Positions in data and their labels.
     pub ticks: Vec<(f64, String)>,
+    /// Whether the low end is the far one, as for a list of names from top to bottom.
+    pub reversed: bool,
 }
 
 impl Axis {
     pub(crate) fn new(spec: &AxisSpec, (lo, hi): (f64, f64), length: f64, target: usize) -> Self {
+        if let Some(names) = &spec.names {
+            let ticks = names.iter().enumerate().map(|(place, name)| (place as f64, name.clone())).collect();
+            return Axis { scale: spec.scale, lo, hi, length, ticks, reversed: true };
+        }
         let chosen = match &spec.ticks {
             Some(given) => {
                 given.iter().copied().filter(|t| spec.scale.accepts(*t) && *t >= lo && *t <= hi).collect()
@@ -183,13 +191,15 @@ impl Axis {
         } else {
             number::tick_labels(&chosen)
         };
-        Axis { scale: spec.scale, lo, hi, length, ticks: chosen.into_iter().zip(labels).collect() }
+        let ticks = chosen.into_iter().zip(labels).collect();
+        Axis { scale: spec.scale, lo, hi, length, ticks, reversed: false }
     }
 
-    /// The distance of a value from the low end, in pixels. The value must be accepted.
+    /// The distance of a value from the left or lower end, in pixels. The value must be accepted.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (a, b) = (self.scale.forward(self.lo), self.scale.forward(self.hi));
-        (self.scale.forward(value) - a) / (b - a) * self.length
+        let share = (self.scale.forward(value) - a) / (b - a);
+        if self.reversed { (1.0 - share) * self.length } else { share * self.length }
     }
 }
 

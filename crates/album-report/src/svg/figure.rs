@@ -17,6 +17,30 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Reads back a file that [`Figure::render`] wrote; `None` for any other, which could hold anything.
+    ///
+    /// ```
+    /// use album_report::svg::{Figure, Plot};
+    /// let svg = Plot::new("a & b").line("x", &[(0.0, 1.0), (1.0, 2.0)]).render();
+    /// assert_eq!(Figure::parse(&svg).map(|figure| figure.render()), Some(svg));
+    /// assert!(Figure::parse("<svg><script>alert(1)</script></svg>").is_none());
+    /// ```
+    pub fn parse(svg: &str) -> Option<Figure> {
+        let (head, rest) = svg.split_once('\n')?;
+        let (title, rest) = rest.split_once('\n')?;
+        let (_, size) = head.split_once("viewBox=\"0 0 ")?;
+        let (width, height) = size.split_once('"')?.0.split_once(' ')?;
+        let title = unescape(title.strip_prefix("<title>")?.strip_suffix("</title>")?);
+        let body = rest.strip_suffix("</svg>\n")?.to_owned();
+        let (width, height) = (width.parse().ok()?, height.parse().ok()?);
+        let figure = Figure { title, width, height, body, shared: Vec::new() };
+        // Nothing that this crate draws can run or load anything.
+        let low = svg.to_lowercase();
+        let foreign = ["<script", "<foreign", "href=", "<image", "<style", "<!", "url("];
+        let clean = !foreign.iter().any(|what| low.contains(what)) && !handler(&low);
+        (clean && figure.render() == svg).then_some(figure)
+    }
+
     /// The figure as one `<svg>` element.
     pub fn render(&self) -> String {
         let (width, height) = (coordinate(self.width, 1), coordinate(self.height, 1));
@@ -39,6 +63,17 @@ impl Figure {
     pub fn size(&self) -> (f64, f64) {
         (self.width, self.height)
     }
+}
+
+/// Whether a tag has an attribute such as `onclick`; text between tags may well begin with "on".
+fn handler(low: &str) -> bool {
+    low.split('<').filter_map(|part| part.split_once('>')).any(|(tag, _)| tag.contains(" on"))
+}
+
+/// Undoes [`escape`](crate::escape).
+fn unescape(text: &str) -> String {
+    let pairs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// Puts figures side by side in rows of `columns`.

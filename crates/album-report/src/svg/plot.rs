@@ -146,6 +146,20 @@ impl Plot {
         self
     }
 
+    /// Makes the y axis one of names instead of numbers: the first is at `y` = 0, at the top, the next at 1.
+    ///
+    /// ```
+    /// use album_report::svg::Plot;
+    /// let svg = Plot::new("").y_names(["one", "two"]).points("", &[(3.0, 0.0), (5.0, 1.0)]).render();
+    /// assert!(svg.contains(">one<") && svg.contains(">two<"));
+    /// ```
+    pub fn y_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        self.y.range = Some((-0.6, names.len() as f64 - 0.4));
+        self.y.names = Some(names);
+        self
+    }
+
     /// Sets where the legend goes.
     pub fn legend(mut self, legend: Legend) -> Self {
         self.legend = legend;

@@ -1,7 +1,7 @@
 //! What the runs of a plan say, for the report.
 
 use super::plan::{Plan, Work};
-use super::results::Results;
+use super::results::{Results, State};
 use crate::failure::Failure;
 use album_experiments::{Cell, Run, Study};
 use std::path::Path;
@@ -42,6 +42,10 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Failure> {
             path: results.run(&planned.id),
             command: planned.command(Some(spec)),
             records: results.records(&planned.id)?,
+            failure: match results.state(planned) {
+                State::Failed(note) => Some(note.message),
+                _ => None,
+            },
         };
         let name = task(k);
         match study.cells.last_mut() {

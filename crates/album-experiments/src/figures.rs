@@ -1,0 +1,326 @@
+//! The figures of a study: learning curves, comparisons, values, profiles.
+
+use crate::experiment::Source;
+use crate::line::{BOOTSTRAP_SEED, Line, NORMAL_95, Over, lines, matrix, variants};
+use crate::measure::setting;
+use crate::reference::{Reference, place};
+use crate::study::{Cell, Run, Study};
+use crate::tables;
+use album_report::published::Published;
+use album_report::statistics::{Bootstrap, Scores, mean, profile};
+use album_report::svg::{Figure, Ink, Legend, Plot, Scale, panels};
+use album_train::Records;
+
+/// Resamples for a band, of which there are many; its ends are drawn, not read.
+const BAND_RESAMPLES: usize = 2_000;
+/// Beyond this, values are shown on a logarithmic scale.
+const LARGE: f64 = 1e4;
+/// Curves in a panel, at most; bands of more hide each other.
+const PER_PANEL: usize = 5;
+/// Colours of the palette.
+const COLOURS: usize = 8;
+
+/// A figure with what its file is called after the study's name, and its caption.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// The name.
+    pub name: &'static str,
+    /// The figure.
+    pub figure: Figure,
+    /// The caption.
+    pub caption: String,
+}
+
+/// All figures of a study that there is something to show in.
+pub fn figures(study: &Study, published: &Published) -> Vec<Drawn> {
+    let mut drawn = Vec::new();
+    drawn.extend(comparison(study, published));
+    drawn.extend(curves(study));
+    if study.metrics.iter().any(|metric| metric == "v_mean") {
+        drawn.extend(values(study));
+    }
+    drawn.extend(profiles(study));
+    drawn.extend(crate::maps::value_maps(study));
+    drawn
+}
+
+/// The tasks of a study in order.
+pub(crate) fn tasks(study: &Study) -> Vec<&str> {
+    let mut tasks: Vec<&str> = Vec::new();
+    for cell in &study.cells {
+        if !tasks.contains(&cell.task.as_str()) {
+            tasks.push(&cell.task);
+        }
+    }
+    tasks
+}
+
+pub(crate) fn task_title(task: &str) -> String {
+    let (environment, number) = place(task);
+    format!("{environment} {number}").trim_end().to_owned()
+}
+
+/// Final numbers side by side, with their intervals and the published ones.
+fn comparison(study: &Study, published: &Published) -> Option<Drawn> {
+    let measured =
+        |metric: &&String| lines(study, published, metric).iter().any(|line| line.mean().is_some());
+    let success = study.metrics.iter().find(|metric| *metric == "success").filter(measured);
+    let metric = success.or_else(|| study.metrics.iter().find(measured))?;
+    let all = lines(study, published, metric);
+    let many = tasks(study).len() > 6 && all.iter().any(|line| line.over != Over::Task);
+    let mut places: Vec<(String, Vec<&Line>)> = Vec::new();
+    for line in all.iter().filter(|line| !many || line.over != Over::Task) {
+        let place = tables::place(line);
+        match places.iter_mut().find(|known| known.0 == place) {
+            Some(known) => known.1.push(line),
+            None => places.push((place, vec![line])),
+        }
+    }
+    places.retain(|(_, lines)| lines.iter().any(|line| line.mean().is_some()));
+    let longest = all.iter().map(|line| line.variant.chars().count()).max().unwrap_or(0);
+    let columns = if places.len() == 1 || longest > 20 { 1 } else { 2 };
+    let width = if columns == 1 { 760.0 } else { 490.0 };
+    let plots = places.iter().map(|(place, lines)| {
+        let plot = dots(lines, if places.len() == 1 { "" } else { place }).x_label(tables::title(metric));
+        let plot = plot.size(width, 80.0 + 30.0 * lines.len() as f64).legend(Legend::Shared);
+        if metric == "success" {
+            plot.x_range(-2.0, 102.0).x_ticks(&[0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
+        } else {
+            plot
+        }
+    });
+    let marks = if all.iter().any(|line| matches!(line.reference, Reference::Same(_))) {
+        " Published means of the same task with 1.96 deviations of the mean, where the paper gives those, are beside them."
+    } else {
+        ""
+    };
+    Some(Drawn {
+        name: "comparison",
+        figure: panels("", plots, columns),
+        caption: format!(
+            "{}: mean over seeds with its 95 % bootstrap interval.{marks}",
+            sentence(&tables::title(metric))
+        ),
+    })
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn dots(lines: &[&Line], title: &str) -> Plot {
+    // Above and below the middle of the row, so that neither hides the other.
+    let (above, below) = (-0.14, 0.2);
+    let ink = [Ink::Series(0), Ink::Series(1)];
+    let mut plot = Plot::new(title).y_names(lines.iter().map(|line| line.variant.as_str()));
+    let (mut measured, mut published) = (Vec::new(), Vec::new());
+    for (row, line) in lines.iter().enumerate() {
+        let row = row as f64;
+        measured.extend(line.mean().map(|mean| (mean, row + above)));
+        if let Some(interval) = line.interval {
+            plot = plot.line("", &[(interval.low, row + above), (interval.high, row + above)]).ink(ink[0]);
+        }
+        if let Reference::Same(number) = &line.reference {
+            published.push((number.mean, row + below));
+            if let Some((std, seeds)) = number.std.zip(number.seeds) {
+                let half = NORMAL_95 * std / f64::from(seeds).sqrt();
+                let ends = [(number.mean - half, row + below), (number.mean + half, row + below)];
+                plot = plot.line("", &ends).ink(ink[1]);
+            }
+        }
+    }
+    plot = plot.points("measured", &measured).ink(ink[0]);
+    if published.is_empty() { plot } else { plot.points("published", &published).ink(ink[1]) }
+}
+
+/// Success over steps.
+fn curves(study: &Study) -> Option<Drawn> {
+    let of = |records: &Records| -> Points {
+        let series = records.eval.series("evaluation/success");
+        series.into_iter().map(|(step, share)| (step, 100.0 * share)).collect()
+    };
+    let figure = over_steps(study, of, |plot| plot.y_label("success (%)").y_range(-2.0, 102.0))?;
+    let caption = "Success (%) over training steps: mean over seeds with its 95 % bootstrap interval; a seed that has not \
+                   come so far is not in it.";
+    Some(Drawn { name: "curves", figure, caption: caption.into() })
+}
+
+/// Mean values over steps. Those that fall without bound need another scale than those that do not.
+fn values(study: &Study) -> Option<Drawn> {
+    let of = |records: &Records| -> Points {
+        let scale = setting(records, "reward_scale").unwrap_or(1.0);
+        let mut names = records.train.names();
+        let name = names.find(|name| name.ends_with("/v_mean")).unwrap_or_default();
+        records.train.series(name).into_iter().map(|(step, value)| (step, value / scale)).collect()
+    };
+    let runs = || study.cells.iter().flat_map(|cell| &cell.runs).filter_map(|run| run.records.as_ref());
+    let large = runs().flat_map(&of).any(|point| point.1.abs() > LARGE);
+    let figure = if large {
+        let below = |records: &Records| of(records).into_iter().map(|(step, value)| (step, -value)).collect();
+        over_steps(study, below, |plot| plot.y_label("− mean V").y_scale(Scale::Log))?
+    } else {
+        over_steps(study, of, |plot| plot.y_label("mean V"))?
+    };
+    let scale = if large {
+        " Values below zero are shown, with their sign reversed, on a logarithmic scale."
+    } else {
+        ""
+    };
+    let caption = format!(
+        "Mean V over a batch as training goes on, in rewards of the data: mean over seeds with its 95 % bootstrap \
+         interval.{scale}"
+    );
+    Some(Drawn { name: "values", figure, caption })
+}
+
+/// One panel per task, or several where bands of many variants would hide each other; one line per variant. Cells that
+/// look at the same runs at different times have one line.
+fn over_steps(
+    study: &Study,
+    series: impl Fn(&Records) -> Points,
+    axes: impl Fn(Plot) -> Plot,
+) -> Option<Figure> {
+    let tasks: Vec<(&str, Vec<Curve>)> =
+        tasks(study).into_iter().map(|task| (task, curves_of(study, task, &series))).collect();
+    let most = tasks.iter().map(|(_, curves)| curves.len()).max()?;
+    let parts = if most <= PER_PANEL { 1 } else { most.div_ceil(PER_PANEL) };
+    let columns = if tasks.len() * parts == 1 {
+        1
+    } else if parts > 1 {
+        parts.min(3)
+    } else {
+        3
+    };
+    let (width, height) = [(760.0, 360.0), (490.0, 290.0), (375.0, 240.0)][columns - 1];
+    let mut plots = Vec::new();
+    for (task, curves) in &tasks {
+        // The same variants are in the same column, whichever of them a task has.
+        let part = |curve: &Curve| if parts == 1 { 0 } else { curve.number / PER_PANEL };
+        for wanted in 0..parts {
+            let title = if tasks.len() * parts == 1 { String::new() } else { task_title(task) };
+            let mut plot = Plot::new(title).size(width, height).x_label("training step").x_include(0.0);
+            plot = axes(plot).legend(Legend::Shared);
+            let mut empty = true;
+            for curve in curves.iter().filter(|curve| part(curve) == wanted) {
+                let ink = Ink::Series(curve.number % COLOURS);
+                // Dashes tell apart what has the same colour.
+                let dashed = curve.number >= COLOURS;
+                let name = curve.name.as_str();
+                plot = if dashed { plot.dashed(name, &curve.middle) } else { plot.line(name, &curve.middle) };
+                plot = plot.ink(ink).band("", &curve.low, &curve.high).ink(ink);
+                empty = false;
+            }
+            if !empty {
+                plots.push(plot);
+            }
+        }
+    }
+    (!plots.is_empty()).then(|| panels("", plots, columns))
+}
+
+/// The mean of a variant's runs over steps, and the ends of its interval.
+struct Curve {
+    name: String,
+    /// The place of the variant, which decides the colour.
+    number: usize,
+    middle: Points,
+    low: Points,
+    high: Points,
+}
+
+fn curves_of(study: &Study, task: &str, series: &impl Fn(&Records) -> Points) -> Vec<Curve> {
+    let names: Vec<&str> = variants(study).into_iter().map(|variant| variant.0).collect();
+    let mut seen: Vec<&Run> = Vec::new();
+    let mut curves = Vec::new();
+    for cell in study.cells.iter().filter(|cell| cell.task == task && cell.source == Source::Agent) {
+        if cell.runs.iter().any(|run| seen.iter().any(|known| known.path == run.path)) {
+            continue;
+        }
+        seen.extend(&cell.runs);
+        let of: Vec<Points> = cell.runs.iter().filter_map(|run| run.records.as_ref()).map(series).collect();
+        let (middle, low, high) = band(&of);
+        if !middle.is_empty() {
+            let number = names.iter().position(|name| *name == cell.label).unwrap_or(0);
+            curves.push(Curve { name: legend_name(study, cell), number, middle, low, high });
+        }
+    }
+    curves
+}
+
+/// Variants that are one run looked at several times share its curve and so its name.
+fn legend_name(study: &Study, cell: &Cell) -> String {
+    let same = |other: &&Cell| {
+        other.task == cell.task
+            && other.runs.first().map(|run| &run.path) == cell.runs.first().map(|run| &run.path)
+    };
+    match study.cells.iter().filter(|other| other.source == Source::Agent).filter(same).count() {
+        0 | 1 => cell.label.clone(),
+        _ => cell.method.clone(),
+    }
+}
+
+type Points = Vec<(f64, f64)>;
+
+/// The mean of some curves at each step that one of them has, and the ends of its interval where two have it.
+fn band(curves: &[Points]) -> (Points, Points, Points) {
+    let mut steps: Vec<f64> = curves.iter().flatten().map(|point| point.0).collect();
+    steps.sort_by(f64::total_cmp);
+    steps.dedup();
+    let bootstrap = Bootstrap { resamples: BAND_RESAMPLES, ..Bootstrap::new(BOOTSTRAP_SEED) };
+    let (mut middle, mut low, mut high) = (Vec::new(), Vec::new(), Vec::new());
+    for step in steps {
+        let at = |curve: &Points| curve.iter().find(|point| point.0 == step).map(|point| point.1);
+        let found: Vec<f64> = curves.iter().filter_map(at).collect();
+        // A curve that ends early, or has its points elsewhere, would make the mean jump.
+        let alive = |curve: &&Points| curve.last().is_some_and(|last| last.0 >= step);
+        if found.len() < curves.iter().filter(alive).count() {
+            continue;
+        }
+        middle.extend(mean(&found).map(|mean| (step, mean)));
+        let rows: Vec<[f64; 1]> = found.iter().map(|&value| [value]).collect();
+        let scores = Scores::new(&rows).ok().filter(|scores| scores.runs() > 1);
+        if let Some(interval) = scores.and_then(|scores| bootstrap.interval(&scores, Scores::mean).ok()) {
+            low.push((step, interval.low));
+            high.push((step, interval.high));
+        }
+    }
+    (middle, low, high)
+}
+
+/// The share of runs above each success rate, where there are several tasks.
+fn profiles(study: &Study) -> Option<Drawn> {
+    if tasks(study).len() < 2 {
+        return None;
+    }
+    let thresholds: Vec<f64> = (0..100).map(f64::from).collect();
+    let bootstrap = Bootstrap { resamples: BAND_RESAMPLES, ..Bootstrap::new(BOOTSTRAP_SEED) };
+    let mut plot = Plot::new("").size(760.0, 360.0).x_label("success τ (%)").y_label("share of runs above τ");
+    plot = plot.y_range(-0.02, 1.02).legend(Legend::Right);
+    let mut any = false;
+    for (number, (label, cells)) in variants(study).into_iter().enumerate() {
+        // Shares over other tasks are not comparable.
+        if cells.len() < tasks(study).len() {
+            continue;
+        }
+        let cells: Vec<&Cell> = cells.iter().map(|&cell| &study.cells[cell]).collect();
+        let Some(scores) = matrix(study, &cells, "success").0 else { continue };
+        let Ok(shares) = profile(&scores, &thresholds) else { continue };
+        any = true;
+        let ink = Ink::Series(number % COLOURS);
+        let points: Points = thresholds.iter().copied().zip(shares).collect();
+        plot =
+            if number < COLOURS { plot.line(label, &points) } else { plot.dashed(label, &points) }.ink(ink);
+        if scores.runs() > 1
+            && let Ok(intervals) = bootstrap.profile(&scores, &thresholds)
+        {
+            let ends = |of: fn(&album_report::statistics::Interval) -> f64| -> Points {
+                thresholds.iter().copied().zip(intervals.iter().map(of)).collect()
+            };
+            plot = plot.band("", &ends(|i| i.low), &ends(|i| i.high)).ink(ink);
+        }
+    }
+    let caption = "Performance profile: the share of runs, over all tasks, with a success above τ, with its 95 % bootstrap \
+                   interval at each τ.";
+    any.then(|| Drawn { name: "profile", figure: (&plot).into(), caption: caption.into() })
+}

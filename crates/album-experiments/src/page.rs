@@ -1,0 +1,247 @@
+//! The page about some studies, and the files beside it.
+
+use crate::error::ReportError;
+use crate::figures::{Drawn, figures};
+use crate::outputs;
+use crate::runs;
+use crate::study::Study;
+use crate::tables::{Made, tables};
+use album_data::atomic;
+use album_report::html::Page;
+use album_report::number::seconds;
+use album_report::published::Published;
+use album_report::svg::Figure;
+use album_report::table::{Cell as Entry, Status, Table};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What [`write`] wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The page.
+    pub page: PathBuf,
+    /// Tables, as CSV and LaTeX, and figures.
+    pub files: Vec<PathBuf>,
+}
+
+/// Writes `index.html` about the studies into the folder `out`, and each table as `.csv` and `.tex` and each figure as
+/// `.svg` beside it. All is made before anything is written, and each file is replaced at once.
+pub fn write(studies: &[Study], out: &Path) -> Result<Written, ReportError> {
+    if out.exists() && !out.is_dir() {
+        return Err(ReportError::NotAFolder(out.to_path_buf()));
+    }
+    let published = Published::load()?;
+    let studies = named_apart(studies);
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    let mut page = Page::new(match &studies[..] {
+        [study] => title(study),
+        _ => "Experiments of the paper, measured".to_owned(),
+    })
+    .table(overview(&studies));
+    for study in &studies {
+        let heading = if studies.len() == 1 { "Results".to_owned() } else { title(study) };
+        page = section(page, study, heading, &published, out, &mut files)?;
+    }
+    page = page.footer(format!("Written by album {}.", env!("CARGO_PKG_VERSION")));
+
+    std::fs::create_dir_all(out).map_err(ReportError::io(out))?;
+    let mut written = Written { page: out.join("index.html"), files: Vec::new() };
+    for (name, content) in &files {
+        let path = out.join(name);
+        atomic::write(&path, content.as_bytes()).map_err(ReportError::io(&path))?;
+        written.files.push(path);
+    }
+    atomic::write(&written.page, page.render().as_bytes()).map_err(ReportError::io(&written.page))?;
+    Ok(written)
+}
+
+/// The studies with names that are different and fit for files.
+fn named_apart(studies: &[Study]) -> Vec<Study> {
+    let mut named: Vec<Study> = Vec::new();
+    for study in studies {
+        let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+        let mut name: String = study.name.chars().map(safe).collect();
+        let twins = studies.iter().filter(|other| other.name == study.name).count() > 1;
+        if let (true, Some(scale)) = (twins, study.scale) {
+            name = format!("{name}-{scale}");
+        }
+        let base = name.clone();
+        let mut number = 2;
+        while named.iter().any(|known| known.name == name) {
+            name = format!("{base}-{number}");
+            number += 1;
+        }
+        named.push(Study { name, ..study.clone() });
+    }
+    named
+}
+
+fn title(study: &Study) -> String {
+    match study.scale {
+        Some(scale) => format!("{} ({scale} scale)", study.title),
+        None => study.title.clone(),
+    }
+}
+
+fn overview(studies: &[Study]) -> Table {
+    let header = ["study", "question", "runs done", "planned", "failed", "time spent"];
+    let mut table = Table::new(header).wrap(1, 60);
+    for study in studies {
+        let progress = study.progress();
+        let link = format!("#study-{}", study.name);
+        let name = Entry::new(title(study)).link(link);
+        let question = first_sentence(&study.question);
+        if study.outputs.is_some() {
+            table = table.row([
+                name,
+                Entry::new(question),
+                Entry::from("a command"),
+                "–".into(),
+                "–".into(),
+                "–".into(),
+            ]);
+            continue;
+        }
+        let done = Entry::from(progress.done);
+        let failed = Entry::from(progress.failed);
+        table = table.row([
+            name,
+            Entry::new(question),
+            if progress.done == progress.planned && progress.planned > 0 {
+                done.status(Status::Good)
+            } else {
+                done
+            },
+            progress.planned.into(),
+            if progress.failed > 0 { failed.status(Status::Bad) } else { failed },
+            Entry::new(seconds(progress.seconds)),
+        ]);
+    }
+    table
+}
+
+fn first_sentence(text: &str) -> String {
+    let text = one_line(text);
+    let end = text.find(['?', '.']).filter(|end| text[end + 1..].starts_with(' '));
+    end.map_or(text.clone(), |end| text[..=end].to_owned())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn section(
+    mut page: Page,
+    study: &Study,
+    heading: String,
+    published: &Published,
+    out: &Path,
+    files: &mut BTreeMap<String, String>,
+) -> Result<Page, ReportError> {
+    page = page.section_at(format!("study-{}", study.name), heading);
+    if !study.question.is_empty() {
+        page = page.paragraph(one_line(&study.question));
+    }
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    if !study.reference.is_empty() {
+        facts.push(("in the paper", study.reference.clone()));
+    }
+    if study.outputs.is_none() {
+        let progress = study.progress();
+        let failed =
+            if progress.failed > 0 { format!(", {} failed", progress.failed) } else { String::new() };
+        facts.push(("runs", format!("{} of {} done{failed}", progress.done, progress.planned)));
+        facts.push(("time spent", seconds(progress.seconds)));
+    }
+    let versions = versions(study);
+    if !versions.is_empty() {
+        facts.push(("made by", versions));
+    }
+    page = page.keys(facts);
+    if !study.command.is_empty() {
+        page = page.code(&*study.command);
+    }
+    match &study.outputs {
+        Some(folder) => outputs_of(page, study, folder, published, files),
+        None => Ok(runs_of(page, study, published, out, files)),
+    }
+}
+
+/// The versions of album that made the runs.
+fn versions(study: &Study) -> String {
+    let runs = study.cells.iter().flat_map(|cell| &cell.runs);
+    let results = runs.filter_map(|run| run.records.as_ref()?.result.as_ref());
+    let versions: std::collections::BTreeSet<String> =
+        results.filter_map(|result| Some(format!("album {}", result.versions.get("album")?))).collect();
+    versions.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+fn runs_of(
+    mut page: Page,
+    study: &Study,
+    published: &Published,
+    out: &Path,
+    files: &mut BTreeMap<String, String>,
+) -> Page {
+    for made in tables(study, published) {
+        page = put_table(page, study, made, files);
+    }
+    for Drawn { name, figure, caption } in figures(study, published) {
+        page = put_figure(page, study, name, figure, caption, files);
+    }
+    if !study.cells.is_empty() {
+        page = page.subsection("Runs").table(runs::table(study, out));
+    }
+    page
+}
+
+fn outputs_of(
+    mut page: Page,
+    study: &Study,
+    folder: &Path,
+    published: &Published,
+    files: &mut BTreeMap<String, String>,
+) -> Result<Page, ReportError> {
+    let found = outputs::read(folder)?;
+    if found.figures.is_empty() && found.tables.is_empty() {
+        return Ok(page.callout(Status::Neutral, "The command has not been run yet."));
+    }
+    for (name, rows) in &found.tables {
+        if let Some(made) = (name == "cost").then(|| outputs::cost(rows, published)).flatten() {
+            page = put_table(page, study, made, files);
+        }
+        let table = outputs::table(rows, &format!("`{name}.csv` of the command."));
+        files.insert(format!("{}-{name}-measured.csv", study.name), table.to_csv());
+        files.insert(format!("{}-{name}-measured.tex", study.name), table.to_latex());
+        page = page.table(table);
+    }
+    for (name, figure) in found.figures {
+        let caption = format!("{} (`{name}.svg` of the command).", figure.title().trim_end_matches('.'));
+        page = put_figure(page, study, &name, figure, caption, files);
+    }
+    Ok(page)
+}
+
+fn put_table(page: Page, study: &Study, made: Made, files: &mut BTreeMap<String, String>) -> Page {
+    let stem = match made.name {
+        "" => study.name.clone(),
+        name => format!("{}-{name}", study.name),
+    };
+    let (csv, tex) = (format!("{stem}.csv"), format!("{stem}.tex"));
+    files.insert(csv.clone(), made.data.to_csv());
+    files.insert(tex.clone(), made.table.to_latex());
+    page.table(made.table).links("This table as", [("CSV", csv), ("LaTeX", tex)])
+}
+
+fn put_figure(
+    page: Page,
+    study: &Study,
+    name: &str,
+    figure: Figure,
+    caption: String,
+    files: &mut BTreeMap<String, String>,
+) -> Page {
+    let id = format!("{}-{name}", study.name);
+    files.insert(format!("{id}.svg"), figure.render());
+    page.figure(id, figure, caption)
+}

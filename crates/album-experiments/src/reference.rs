@@ -1,0 +1,164 @@
+//! The published number that belongs to a measured one.
+
+use crate::experiment::{Experiment, Protocol, Source, environment, names};
+use crate::study::Study;
+use album_data::ogbench::TaskName;
+use album_report::published::{Published, Row};
+use album_report::statistics::mean;
+use std::collections::BTreeMap;
+
+/// What the paper says about a method with a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reference {
+    /// The same on the same task, or on average over the same tasks.
+    Same(Box<Row>),
+    /// On average over the paper's own tasks, where it does not have this one.
+    Elsewhere(f64),
+    /// Nothing.
+    None,
+}
+
+/// Environment without version, and number of a task; a name that is none of OGBench's is an environment of its own.
+pub(crate) fn place(task: &str) -> (String, String) {
+    match task.parse::<TaskName>() {
+        Ok(name) => (environment(&name), name.task().to_string()),
+        Err(_) => (task.to_owned(), String::new()),
+    }
+}
+
+/// The published name of each agent, as the experiments have it.
+pub fn methods() -> BTreeMap<String, String> {
+    let mut methods = BTreeMap::new();
+    for experiment in names().filter_map(|name| Experiment::find(name).ok()) {
+        for variant in experiment.variants.into_iter().filter(|variant| variant.source == Source::Agent) {
+            methods.entry(variant.agent).or_insert(variant.method);
+        }
+    }
+    methods
+}
+
+/// Whether two settings, `key=value` joined by `;`, are the same in another order or notation.
+pub fn same_setting(a: &str, b: &str) -> bool {
+    fn pairs(setting: &str) -> BTreeMap<&str, String> {
+        let value = |text: &str| {
+            text.replace('_', "").parse().map_or_else(|_| text.to_owned(), |number: f64| number.to_string())
+        };
+        setting.split(';').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k, value(v))).collect()
+    }
+    pairs(a) == pairs(b)
+}
+
+/// Looks up what a study's numbers are held against.
+pub(crate) struct Lookup<'a> {
+    published: &'a Published,
+    study: &'a Study,
+}
+
+impl<'a> Lookup<'a> {
+    pub(crate) fn new(published: &'a Published, study: &'a Study) -> Self {
+        Lookup { published, study }
+    }
+
+    /// The study's own table first. Others have the same numbers where they have them, as long as it is the last
+    /// evaluation that counts.
+    fn tables(&self) -> Vec<&'a str> {
+        let own = self.study.published.as_deref();
+        let mut tables: Vec<&str> = own.into_iter().collect();
+        if own.is_none() || self.study.protocol == Protocol::Final {
+            tables.extend(["per-task", "main"]);
+            let all: Vec<&'static str> = self.published.tables().collect();
+            tables.extend(all);
+        }
+        tables
+    }
+
+    fn rows(
+        &self,
+        table: &str,
+        method: &str,
+        setting: &str,
+        metric: &str,
+    ) -> impl Iterator<Item = &'a Row> + use<'a> {
+        let own = self.study.published.as_deref() == Some(table);
+        let [method, setting, metric] = [method, setting, metric].map(str::to_owned);
+        self.published.rows(table).unwrap_or_default().iter().filter(move |row| {
+            let measured = row.metric == metric || (own && metric == "success" && row.is_score());
+            measured && row.method == method && same_setting(&row.setting, &setting)
+        })
+    }
+
+    /// For one task (`1` to `5`) or the average of an environment's tasks (`average`).
+    pub(crate) fn task(&self, of: &Wanted<'_>, environment: &str, task: &str) -> Reference {
+        let known = |row: &&Row| row.environment == environment && row.task == task;
+        let found = self
+            .tables()
+            .into_iter()
+            .find_map(|table| self.rows(table, of.method, of.setting, of.metric).find(known));
+        match found {
+            Some(row) => Reference::Same(Box::new(row.clone())),
+            None if self.is_known(environment) => Reference::None,
+            None => self.elsewhere(of),
+        }
+    }
+
+    /// For the average over all tasks of the study, if those are the paper's.
+    pub(crate) fn overall(&self, of: &Wanted<'_>) -> Reference {
+        let covered = |table: &str| {
+            let all: Vec<(String, String)> = self.study.cells.iter().map(|cell| place(&cell.task)).collect();
+            let has = |environment: &str, task: &str| all.iter().any(|(e, t)| e == environment && t == task);
+            let mut rows = self.rows(table, of.method, of.setting, of.metric);
+            rows.all(|row| match row.task.as_str() {
+                _ if row.environment == "average" => true,
+                "average" => (1..=5).all(|task| has(&row.environment, &task.to_string())),
+                task => has(&row.environment, task),
+            })
+        };
+        let average = |row: &&Row| row.environment == "average";
+        let find = |table: &str| self.rows(table, of.method, of.setting, of.metric).find(average);
+        match self.tables().into_iter().filter(|table| covered(table)).find_map(find) {
+            Some(row) => Reference::Same(Box::new(row.clone())),
+            None if self.study.cells.iter().any(|cell| self.is_known(&place(&cell.task).0)) => {
+                Reference::None
+            }
+            None => self.elsewhere(of),
+        }
+    }
+
+    /// Whether the paper has numbers of an environment.
+    fn is_known(&self, environment: &str) -> bool {
+        let mut tables = self.published.tables();
+        tables.any(|table| {
+            self.published.rows(table).unwrap_or_default().iter().any(|row| row.environment == environment)
+        })
+    }
+
+    /// The average of the paper's tasks: the one it gives, or that of the rows of its table.
+    fn elsewhere(&self, of: &Wanted<'_>) -> Reference {
+        let own = self.study.published.as_deref();
+        let tables: Vec<&str> = match own {
+            Some(own) => vec![own],
+            None => ["main", "chunking"].into_iter().chain(self.published.tables()).collect(),
+        };
+        let average = |table: &str| {
+            let rows: Vec<&Row> = (self.published.rows(table).unwrap_or_default().iter())
+                .filter(|row| row.method == of.method && same_setting(&row.setting, of.setting))
+                .filter(|row| row.metric == of.metric || (of.metric == "success" && row.is_score()))
+                .collect();
+            if let Some(row) = rows.iter().find(|row| row.environment == "average") {
+                return Some(row.mean);
+            }
+            let averages = rows.iter().any(|row| row.task == "average");
+            let means: Vec<f64> =
+                rows.iter().filter(|row| !averages || row.task == "average").map(|row| row.mean).collect();
+            mean(&means)
+        };
+        tables.into_iter().find_map(average).map_or(Reference::None, Reference::Elsewhere)
+    }
+}
+
+/// What is looked up.
+pub(crate) struct Wanted<'a> {
+    pub method: &'a str,
+    pub setting: &'a str,
+    pub metric: &'a str,
+}

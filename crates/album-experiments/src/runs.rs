@@ -1,0 +1,149 @@
+//! The list of a study's runs: where each is, how far it is, and the command that makes it.
+
+use crate::measure;
+use crate::study::{Cell, Run, Study};
+use crate::tables::{anchor, written};
+use album_report::number::{grouped, seconds};
+use album_report::table::{Cell as Entry, Status, Table};
+use std::path::{Component, Path, PathBuf};
+
+/// How many runs of a study are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// All updates done.
+    pub done: usize,
+    /// Ended before their time.
+    pub failed: usize,
+    /// All there are to be.
+    pub planned: usize,
+    /// Seconds spent.
+    pub seconds: f64,
+}
+
+impl Study {
+    /// How far the study is. A run that several cells look at counts once.
+    pub fn progress(&self) -> Progress {
+        let mut progress = Progress::default();
+        for run in self.runs() {
+            progress.planned += 1;
+            progress.done += usize::from(run.finished() && run.failure.is_none());
+            progress.failed += usize::from(run.failure.is_some());
+            let result = run.records.as_ref().and_then(|records| records.result.as_ref());
+            progress.seconds += result.map_or(0.0, |result| result.wall_seconds);
+        }
+        progress
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        let mut seen = std::collections::BTreeSet::new();
+        self.cells.iter().flat_map(|cell| &cell.runs).filter(move |run| seen.insert(&run.path))
+    }
+}
+
+/// All runs, cell by cell; the first of each cell has the anchor that the cell's numbers lead to.
+pub(crate) fn table(study: &Study, out: &Path) -> Table {
+    let header = ["variant, task", "seed", "state", "success (%)", "time", "run", "command"];
+    let mut table =
+        Table::new(header).wrap(0, 40).wrap(6, 60).caption("Every run, with the command that makes it.");
+    for (place, cell) in study.cells.iter().enumerate() {
+        if place > 0 {
+            table = table.rule();
+        }
+        for (number, run) in cell.runs.iter().enumerate() {
+            let label = Entry::new(format!("{}, {}", cell.label, crate::figures::task_title(&cell.task)));
+            let label = if number == 0 { label.anchor(anchor(study, place)) } else { label };
+            table = table.row([
+                label,
+                Entry::new(run.seed.to_string()),
+                state(run),
+                success(study, cell, run),
+                Entry::new(time(run)),
+                link(run, out),
+                Entry::new(&*run.command),
+            ]);
+        }
+    }
+    table
+}
+
+fn state(run: &Run) -> Entry {
+    if let Some(reason) = &run.failure {
+        return Entry::new(format!("failed: {reason}")).status(Status::Bad);
+    }
+    match run.records.as_ref() {
+        None => Entry::from("not begun"),
+        Some(_) if run.finished() => Entry::from("done"),
+        Some(records) => {
+            let last = |columns: &album_train::Columns| {
+                let name = columns.names().next().unwrap_or_default().to_owned();
+                columns.series(&name).last().map_or(0.0, |point| point.0)
+            };
+            let step = last(&records.train).max(last(&records.eval));
+            Entry::new(format!("at step {}", grouped(step as i64)))
+        }
+    }
+}
+
+fn success(study: &Study, cell: &Cell, run: &Run) -> Entry {
+    let of = measure::values(cell, study.protocol, "success").into_iter().find(|value| value.0 == run.seed);
+    of.map_or(Entry::from("–"), |value| Entry::new(written("success", value.1)))
+}
+
+fn time(run: &Run) -> String {
+    let result = run.records.as_ref().and_then(|records| records.result.as_ref());
+    result.map_or("–".into(), |result| seconds(result.wall_seconds))
+}
+
+/// The run's place as seen from the page, with a link to its own report where it has one.
+fn link(run: &Run, out: &Path) -> Entry {
+    let from_here = relative(&run.path, out).unwrap_or_else(|| run.path.clone());
+    let text = from_here.display().to_string();
+    if run.path.join("report.html").is_file() {
+        let target = from_here.join("report.html");
+        return Entry::new(text).link(encoded(&target.to_string_lossy()));
+    }
+    Entry::new(text)
+}
+
+/// The way from the folder `from` to `path`, by `..` where necessary.
+pub(crate) fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
+    let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+    let (path, from) = (absolute(path)?, absolute(from)?);
+    let parts = |path: &Path| path.components().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let (to, from) = (parts(&path), parts(&from));
+    let common = to.iter().zip(&from).take_while(|(a, b)| a == b).count();
+    if common == 0 {
+        return None; // another drive
+    }
+    let up = std::iter::repeat_n(Component::ParentDir.as_os_str().to_owned(), from.len() - common);
+    Some(up.chain(to[common..].iter().cloned()).collect())
+}
+
+/// A path as part of an address.
+pub(crate) fn encoded(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.replace('\\', "/").bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' | b'~' => {
+                out.push(byte as char);
+            }
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_between_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let way = |path: &str, from: &str| relative(&root.join(path), &root.join(from)).unwrap();
+        assert_eq!(way("results/runs/a", "results"), Path::new("runs/a"));
+        assert_eq!(way("runs/a", "report/page"), Path::new("../../runs/a"));
+        assert_eq!(encoded("../a b#c/ü"), "../a%20b%23c/%C3%BC");
+    }
+}
