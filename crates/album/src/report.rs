@@ -3,6 +3,7 @@
 use crate::config::{self, Overrides, RunConfig};
 use crate::failure::Failure;
 use crate::output;
+use crate::reproduce::{Results, studies};
 use crate::run::{read_config, task};
 use album_agents::AGENTS;
 use album_data::ogbench::{Family, TaskName};
@@ -52,7 +53,11 @@ struct Skipped {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut places = BTreeSet::new();
+    let mut studies = Vec::new();
     for folder in &args.runs {
+        if Results::is_one(folder) {
+            studies.extend(studies::all(folder)?);
+        }
         let found = find(folder, 0)?;
         if found.is_empty() {
             return Err(Failure::Load(format!(
@@ -62,6 +67,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         places.extend(found);
     }
+    // What belongs to an experiment is told there; the rest is one study more.
+    for run in studies.iter().flat_map(|study| &study.cells).flat_map(|cell| &cell.runs) {
+        if let Ok(path) = run.path.canonicalize() {
+            places.remove(&path);
+        }
+    }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     for place in places {
         match Found::read(&place) {
@@ -69,29 +80,30 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Err(failure) => skipped.push(Skipped { run: place, reason: failure.to_string() }),
         }
     }
-    let study = study(found, args, &mut skipped)?;
+    if !found.is_empty() {
+        studies.push(study(found, args, &mut skipped)?);
+    }
     for Skipped { run, reason } in &skipped {
         eprintln!("warning: {} is left out: {reason}", run.display());
     }
-    let progress = study.progress();
-    if progress.planned == 0 {
+    let runs: usize = studies.iter().map(|study| study.progress().planned).sum();
+    let finished: usize = studies.iter().map(|study| study.progress().done).sum();
+    if studies.is_empty() || studies.iter().all(|study| study.outputs.is_none()) && runs == 0 {
         return Err(Failure::Load("none of the runs can be read; there is nothing to report".into()));
     }
-    let written = album_experiments::write(std::slice::from_ref(&study), &args.out)?;
-    let variants = album_experiments::line::variants(&study).len();
+    let written = album_experiments::write(&studies, &args.out)?;
+    let variants = studies.iter().map(|study| album_experiments::line::variants(study).len()).sum();
     if !args.json {
         return output::print(&format!(
-            "{} of {} runs finished, {variants} variants; report in {}",
-            progress.done,
-            progress.planned,
+            "{finished} of {runs} runs finished, {variants} variants; report in {}",
             written.page.display()
         ));
     }
     output::print_json(&Report {
         page: written.page,
         files: written.files,
-        runs: progress.planned,
-        finished: progress.done,
+        runs,
+        finished,
         variants,
         skipped,
     })

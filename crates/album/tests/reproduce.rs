@@ -158,8 +158,7 @@ fn everything_is_run_once_and_reported() {
 
 #[test]
 fn a_failed_run_is_reported_and_stops_no_other() {
-    let bad =
-        "[[variant]]\nlabel = \"BC, wild\"\nmethod = \"BC\"\nagent = \"bc\"\nset = { lr = 1e38 }\n";
+    let bad = "[[variant]]\nlabel = \"BC, wild\"\nmethod = \"BC\"\nagent = \"bc\"\nset = { lr = 1e38 }\n";
     let folder = folder(60, bad);
     let output = album(folder.path(), &RUN);
     let message = String::from_utf8_lossy(&output.stderr);

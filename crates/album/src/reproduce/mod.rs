@@ -111,7 +111,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.status {
         let status = Status::read(&plan, &results);
-        return if args.json { output::print_json(&status.json()) } else { output::print(&status.text()) };
+        return if args.json {
+            output::print_json(&status.json(None))
+        } else {
+            output::print(&status.text())
+        };
     }
     if let Some(id) = &args.run {
         if let Some(parent) = args.parent {
@@ -147,12 +151,12 @@ fn arguments(args: &Args, name: &str) -> Vec<String> {
 /// Writes the report, and says which runs failed and why.
 fn finish(plan: &Plan, results: &Results, json: bool) -> Result<(), Failure> {
     let study = studies::study(plan, results)?;
-    let _ = study; // the page is written here
+    let written = album_experiments::write(&[study], &results.report(&plan.name()))?;
     let status = Status::read(plan, results);
     if json {
-        output::print_json(&status.json())?;
+        output::print_json(&status.json(Some(&written.page)))?;
     } else {
-        output::print(&status.headline())?;
+        output::print(&format!("{}\nreport   {}", status.headline(), written.page.display()))?;
     }
     let mut failures = plan.runs.iter().filter_map(|run| match results.state(run) {
         State::Failed(note) => Some((run, note)),

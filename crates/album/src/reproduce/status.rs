@@ -5,6 +5,7 @@ use super::results::{Results, State};
 use album_report::number::{grouped, seconds};
 use serde::Serialize;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 /// The states of all runs of a plan.
 pub struct Status<'a> {
@@ -32,6 +33,8 @@ pub struct Json {
     waiting: usize,
     /// Seconds of work that are left, on one run after the other; nothing if there is no measurement yet.
     seconds_left: Option<f64>,
+    /// The page, where one was written.
+    report: Option<PathBuf>,
     runs: Vec<JsonRun>,
 }
 
@@ -133,7 +136,7 @@ impl<'a> Status<'a> {
     }
 
     /// For programs.
-    pub fn json(&self) -> Json {
+    pub fn json(&self, report: Option<&Path>) -> Json {
         let run = |row: &Row<'_>| JsonRun {
             id: row.run.id.clone(),
             state: row.state.word(),
@@ -156,6 +159,7 @@ impl<'a> Status<'a> {
             failed: self.count("failed"),
             waiting: self.count("waiting"),
             seconds_left: self.seconds_left(),
+            report: report.map(Path::to_path_buf),
             runs: self.rows.iter().map(run).collect(),
         }
     }
