@@ -136,6 +136,9 @@ pub fn execute(
         if share.threads == 1 { "" } else { "s" }
     );
     let screen = Screen::new(plan);
+    // What was done before says nothing about the time to go.
+    screen.overall.set_position(plan.runs.iter().map(|run| steps_done(run, results)).sum());
+    screen.overall.reset_eta();
     let mut jobs: Vec<Job<'_>> = Vec::new();
     // What other processes are at work on: looked at again later, so that no run is done twice.
     let mut elsewhere: Vec<&Planned> = Vec::new();
