@@ -28,7 +28,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "flow",
     "arXiv 2603.13971",
     paper,
-    "lr = 1e-3\ntau = 0.05\nalpha = 3.0\nstep_alpha = 0.3\nbeta = 0.1\nanchor_expectile = 0.5",
+    "lr = 1e-3\ngamma = 0.995\ntau = 0.05\nalpha = 3.0\nstep_alpha = 0.3\nbeta = 0.1\nanchor_expectile = 0.5",
 );
 
 /// Hyperparameters. Defaults are those of the published code; `h` is that of antmaze-large.
