@@ -42,7 +42,7 @@ pub struct Kind {
     pub reference: &'static str,
     /// Values for an environment of OGBench with the published networks, as TOML.
     pub paper: fn(environment: &str) -> String,
-    /// Values beyond [`SMALL`] for PointMaze with small networks, as TOML.
+    /// Values beyond and over [`SMALL`] for PointMaze with small networks, as TOML.
     pub small: &'static str,
     defaults: fn() -> Result<toml::Table, toml::ser::Error>,
     parse: fn(&str) -> Result<Box<dyn Setup>, toml::de::Error>,

@@ -99,16 +99,18 @@ pub enum Preset {
     Small,
 }
 
-/// The preset of a task as TOML. [`Preset::Paper`] is the default except on PointMaze.
-fn preset(kind: &Kind, task: &TaskName, preset: Option<Preset>) -> String {
+/// The preset of a task as TOML, what comes later over what came before. [`Preset::Paper`] is the default except on
+/// PointMaze.
+fn preset(kind: &Kind, task: &TaskName, preset: Option<Preset>) -> Vec<String> {
+    let section = |values: &str| format!("[{}]\n{values}\n", kind.name);
     let small = match preset {
         Some(preset) => preset == Preset::Small,
         None => matches!(task.environment().family, Family::PointMaze(_)),
     };
     if small {
-        return format!("{SMALL_LOOP}\n[{}]\n{SMALL}{}\n", kind.name, kind.small);
+        return vec![SMALL_LOOP.to_owned(), section(SMALL), section(kind.small)];
     }
-    format!("[{}]\n{}\n", kind.name, (kind.paper)(task.environment().name))
+    vec![section(&(kind.paper)(task.environment().name))]
 }
 
 /// A short schedule for small networks.
@@ -155,7 +157,9 @@ pub fn resolve(task: &TaskName, seed: u64, overrides: &Overrides) -> Result<RunC
     };
     let mut table = base.head()?;
     table.insert(kind.name.to_owned(), toml::Value::Table(base.settings));
-    merge(&mut table, parse(&preset(kind, task, overrides.preset), "preset")?, "preset")?;
+    for values in preset(kind, task, overrides.preset) {
+        merge(&mut table, parse(&values, "preset")?, "preset")?;
+    }
     if let Some((mut file, place)) = file {
         file.remove("agent");
         merge(&mut table, file, &place)?;
