@@ -111,7 +111,8 @@ fn sentence(text: &str) -> String {
 
 fn dots(lines: &[&Line], title: &str) -> Plot {
     // Above and below the middle of the row, so that neither hides the other.
-    let (above, below) = (-0.14, 0.2);
+    let both = lines.iter().any(|line| matches!(line.reference, Reference::Same(_)));
+    let (above, below) = if both { (-0.14, 0.2) } else { (0.0, 0.0) };
     let ink = [Ink::Series(0), Ink::Series(1)];
     let mut plot = Plot::new(title).y_names(lines.iter().map(|line| line.variant.as_str()));
     let (mut measured, mut published) = (Vec::new(), Vec::new());
@@ -184,7 +185,7 @@ fn over_steps(
     let tasks: Vec<(&str, Vec<Curve>)> =
         tasks(study).into_iter().map(|task| (task, curves_of(study, task, &series))).collect();
     let most = tasks.iter().map(|(_, curves)| curves.len()).max()?;
-    let parts = if most <= PER_PANEL { 1 } else { most.div_ceil(PER_PANEL) };
+    let parts = most.div_ceil(PER_PANEL);
     let columns = if tasks.len() * parts == 1 {
         1
     } else if parts > 1 {
@@ -195,25 +196,19 @@ fn over_steps(
     let (width, height) = [(760.0, 360.0), (490.0, 290.0), (375.0, 240.0)][columns - 1];
     let mut plots = Vec::new();
     for (task, curves) in &tasks {
-        // The same variants are in the same column, whichever of them a task has.
-        let part = |curve: &Curve| if parts == 1 { 0 } else { curve.number / PER_PANEL };
-        for wanted in 0..parts {
+        for some in curves.chunks(curves.len().div_ceil(curves.len().div_ceil(PER_PANEL).max(1)).max(1)) {
             let title = if tasks.len() * parts == 1 { String::new() } else { task_title(task) };
             let mut plot = Plot::new(title).size(width, height).x_label("training step").x_include(0.0);
             plot = axes(plot).legend(Legend::Shared);
-            let mut empty = true;
-            for curve in curves.iter().filter(|curve| part(curve) == wanted) {
+            for curve in some {
                 let ink = Ink::Series(curve.number % COLOURS);
                 // Dashes tell apart what has the same colour.
                 let dashed = curve.number >= COLOURS;
                 let name = curve.name.as_str();
                 plot = if dashed { plot.dashed(name, &curve.middle) } else { plot.line(name, &curve.middle) };
                 plot = plot.ink(ink).band("", &curve.low, &curve.high).ink(ink);
-                empty = false;
             }
-            if !empty {
-                plots.push(plot);
-            }
+            plots.push(plot);
         }
     }
     (!plots.is_empty()).then(|| panels("", plots, columns))

@@ -4,7 +4,7 @@ use crate::measure;
 use crate::study::{Cell, Run, Study};
 use crate::tables::{anchor, written};
 use album_report::number::{grouped, seconds};
-use album_report::table::{Cell as Entry, Status, Table};
+use album_report::table::{Align, Cell as Entry, Status, Table};
 use std::path::{Component, Path, PathBuf};
 
 /// How many runs of a study are where.
@@ -44,7 +44,8 @@ impl Study {
 pub(crate) fn table(study: &Study, out: &Path) -> Table {
     let header = ["variant, task", "seed", "state", "success (%)", "time", "run", "command"];
     let mut table =
-        Table::new(header).wrap(0, 40).wrap(6, 60).caption("Every run, with the command that makes it.");
+        Table::new(header).wrap(0, 30).wrap(6, 70).caption("Every run, with the command that makes it.");
+    table = table.align([Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left]);
     for (place, cell) in study.cells.iter().enumerate() {
         if place > 0 {
             table = table.rule();

@@ -324,7 +324,7 @@ th{border-bottom:2px solid var(--album-muted);font-weight:600}
 td{border-bottom:1px solid var(--album-rule)}
 tr.rule td{border-top:2px solid var(--album-muted)}
 td .sign{display:inline-block;width:1.3em;text-align:right}
-.wrap{white-space:normal;min-width:14rem;overflow-wrap:anywhere}
+.wrap{white-space:normal}
 .right{text-align:right}
 .centre{text-align:center}
 figure{margin:1.75rem 0}
@@ -335,7 +335,7 @@ figcaption{margin-top:.5rem}
 footer{margin-top:3rem;border-top:1px solid var(--album-rule);color:var(--album-muted);font-size:.9rem}
 @media print{body{max-width:none;padding:0;font-size:10pt}figure,pre,.callout{break-inside:avoid}\
 table{font-size:8pt}tr{break-inside:avoid}\
-th,td{padding:.2rem .4rem;white-space:normal}.wrap{min-width:0}a{color:inherit;text-decoration:none}h2,h3{break-after:avoid}.scroll{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+th,td{padding:.2rem .4rem;white-space:normal}.wrap{min-width:0!important}a{color:inherit;text-decoration:none}h2,h3{break-after:avoid}.scroll{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 ";
 
 #[cfg(test)]

@@ -385,11 +385,12 @@ impl Table {
     /// `caption` is HTML already; the page puts the number of the table into it.
     pub(crate) fn to_html_captioned(&self, caption: &str) -> String {
         let aligns = self.alignments();
-        let class = |column: usize| match aligns[column] {
-            _ if self.wrap_width(column).is_some() => " class=\"wrap\"",
-            Align::Right => " class=\"right\"",
-            Align::Centre => " class=\"centre\"",
-            Align::Left | Align::Auto => "",
+        let class = |column: usize| match (self.wrap_width(column), aligns[column]) {
+            // Narrower than on a terminal, where letters are wider.
+            (Some(width), _) => format!(" class=\"wrap\" style=\"min-width:{}ch\"", width * 3 / 5),
+            (None, Align::Right) => " class=\"right\"".to_owned(),
+            (None, Align::Centre) => " class=\"centre\"".to_owned(),
+            (None, Align::Left | Align::Auto) => String::new(),
         };
         let signed = self.signed_columns();
         let mut out = String::from("<table>\n");
@@ -531,7 +532,9 @@ mod tests {
             Table::new(["what", "n"]).wrap(0, 10).row([Cell::from("one two three four"), Cell::from(7i64)]);
         let lines: Vec<String> = table.to_text().lines().map(|line| line.trim_end().to_owned()).collect();
         assert_eq!(lines[2..], ["one two     7", "three four"]);
-        assert!(table.to_html().contains("<td class=\"wrap\">one two three four</td>"));
+        assert!(
+            table.to_html().contains("<td class=\"wrap\" style=\"min-width:6ch\">one two three four</td>")
+        );
     }
 
     #[test]

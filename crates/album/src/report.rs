@@ -201,9 +201,6 @@ impl Found {
         if matches!(self.task.environment().family, Family::PointMaze(_)) {
             differs.remove("steps");
         }
-        if differs.is_empty() {
-            return String::new();
-        }
         let rows = published.tables().flat_map(|table| published.rows(table).unwrap_or_default());
         let same = |row: &&Row| {
             let known: BTreeSet<&str> = row.settings().map(|pair| pair.0).collect();
@@ -211,7 +208,8 @@ impl Found {
                 && differs.keys().all(|key| known.contains(key.as_str()))
                 && row.settings().all(|(key, value)| self.has(key, value))
         };
-        match rows.filter(|row| !row.setting.is_empty()).find(same) {
+        // The method itself, where the paper has it so.
+        match rows.filter(same).min_by_key(|row| row.settings().count()) {
             Some(row) => row.setting.clone(),
             None => joined(&differs, "=", ";"),
         }
