@@ -90,12 +90,15 @@ impl<'a> Lookup<'a> {
     /// For one task (`1` to `5`) or the average of an environment's tasks (`average`).
     pub(crate) fn task(&self, of: &Wanted<'_>, environment: &str, task: &str) -> Reference {
         let known = |row: &&Row| row.environment == environment && row.task == task;
-        let found = self
-            .tables()
-            .into_iter()
-            .find_map(|table| self.rows(table, of.method, of.setting, of.metric).find(known));
+        let rows = |table| self.rows(table, of.method, of.setting, of.metric).filter(known);
+        let all: Vec<&Row> = self.tables().into_iter().flat_map(rows).collect();
+        // The same runs stand in several tables, not in all of them with their deviation.
+        let first = all.first();
+        let same =
+            |row: &&&Row| first.is_some_and(|first| first.mean == row.mean && first.source == row.source);
+        let found = all.iter().filter(same).find(|row| row.std.is_some()).or(first);
         match found {
-            Some(row) => Reference::Same(Box::new(row.clone())),
+            Some(row) => Reference::Same(Box::new((*row).clone())),
             None if self.is_known(environment) => Reference::None,
             None => self.elsewhere(of),
         }
