@@ -114,25 +114,26 @@ fn dots(lines: &[&Line], title: &str) -> Plot {
     let both = lines.iter().any(|line| matches!(line.reference, Reference::Same(_)));
     let (above, below) = if both { (-0.14, 0.2) } else { (0.0, 0.0) };
     let ink = [Ink::Series(0), Ink::Series(1)];
-    let mut plot = Plot::new(title).y_names(lines.iter().map(|line| line.variant.as_str()));
-    let (mut measured, mut published) = (Vec::new(), Vec::new());
+    let (mut measured, mut published, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
     for (row, line) in lines.iter().enumerate() {
         let row = row as f64;
         measured.extend(line.mean().map(|mean| (mean, row + above)));
-        if let Some(interval) = line.interval {
-            plot = plot.line("", &[(interval.low, row + above), (interval.high, row + above)]).ink(ink[0]);
-        }
+        ranges.extend(line.interval.map(|i| (ink[0], [(i.low, row + above), (i.high, row + above)])));
         if let Reference::Same(number) = &line.reference {
             published.push((number.mean, row + below));
-            if let Some((std, seeds)) = number.std.zip(number.seeds) {
+            ranges.extend(number.std.zip(number.seeds).map(|(std, seeds)| {
                 let half = NORMAL_95 * std / f64::from(seeds).sqrt();
-                let ends = [(number.mean - half, row + below), (number.mean + half, row + below)];
-                plot = plot.line("", &ends).ink(ink[1]);
-            }
+                (ink[1], [(number.mean - half, row + below), (number.mean + half, row + below)])
+            }));
         }
     }
+    // Marks come first, because their shapes follow their place.
+    let mut plot = Plot::new(title).y_names(lines.iter().map(|line| line.variant.as_str()));
     plot = plot.points("measured", &measured).ink(ink[0]);
-    if published.is_empty() { plot } else { plot.points("published", &published).ink(ink[1]) }
+    if both {
+        plot = plot.points("published", &published).ink(ink[1]);
+    }
+    ranges.iter().fold(plot, |plot, (ink, ends)| plot.line("", ends).ink(*ink))
 }
 
 /// Success over steps.

@@ -40,18 +40,14 @@ pub(crate) fn value_maps(study: &Study) -> Option<Drawn> {
     let several = tasks(study).len() > 1;
     let figures = rows.iter().zip(&ranges).map(|((cell, maps), range)| {
         let (low, high) = if common { all } else { *range };
+        let place =
+            if several && study.value_maps { format!("{}: ", task_title(&cell.task)) } else { String::new() };
         let row = maps.iter().map(|map| -> Figure {
-            let step = grouped(map.step as i64);
-            let place = if several && study.value_maps {
-                format!("{}: ", task_title(&cell.task))
-            } else {
-                String::new()
-            };
-            let title = format!("{place}{}, step {step}", cell.label);
+            let title = format!("step {}", grouped(map.step as i64));
             let grid = report::value_map(map, &cell.task).title(title).size(190.0).colour_bar("V");
             (&grid.range(low, high)).into()
         });
-        panels("", row, MAPS)
+        panels(format!("{place}{}", cell.label), row, MAPS)
     });
     let figures: Vec<Figure> = figures.collect();
     let scale = if common { "all with one colour scale" } else { "each variant with its own colour scale" };

@@ -4,7 +4,7 @@ use crate::experiment::Protocol;
 use crate::line::{BOOTSTRAP_SEED, Line, Over, Verdict, lines, matrix, variants};
 use crate::reference::Reference;
 use crate::study::{Cell, Study};
-use album_report::number::{compact, fixed};
+use album_report::number::{compact, fixed, scientific};
 use album_report::published::Published;
 use album_report::statistics::{Bootstrap, Divisor, Scores, improvement};
 use album_report::table::{Align, Cell as Entry, Table};
@@ -53,6 +53,7 @@ pub(crate) fn written(metric: &str, value: f64) -> String {
     match metric {
         "success" | "g_b_satisfied" | "trajectories_reaching_goal" => fixed(value, 1),
         "steps_to_half_success" => fixed(value, 0),
+        _ if value.abs() >= 1e5 => scientific(value, 3),
         _ => compact(value),
     }
 }

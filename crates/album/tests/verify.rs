@@ -36,3 +36,12 @@ fn chosen_checks_are_printed_with_their_verdict() {
     assert!(text.contains("holds ✓") && !text.contains("FAILS") && text.contains("4 checks, 0 failed"));
     assert!(folder.path().join("album-verify/report.html").exists());
 }
+
+#[test]
+fn figures_and_checks_are_files_too() {
+    let folder = tempfile::tempdir().unwrap();
+    json(folder.path(), &["verify", "speedup", "--seeds", "1", "--out", "here", "--json"]);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("here").join(name)).unwrap();
+    assert!(read("repair.svg").starts_with("<svg") && read("factors.svg").starts_with("<svg"));
+    assert!(read("checks.csv").starts_with("group,statement,measured,bound,verdict\nspeedup,"));
+}
