@@ -69,7 +69,8 @@ fn comparison(study: &Study, published: &Published) -> Option<Drawn> {
     let all = lines(study, published, metric);
     let many = tasks(study).len() > 6 && all.iter().any(|line| line.over != Over::Task);
     let mut places: Vec<(String, Vec<&Line>)> = Vec::new();
-    for line in all.iter().filter(|line| !many || line.over != Over::Task) {
+    let shown = |line: &&Line| line.mean().is_some() || matches!(line.reference, Reference::Same(_));
+    for line in all.iter().filter(shown).filter(|line| !many || line.over != Over::Task) {
         let place = tables::place(line);
         match places.iter_mut().find(|known| known.0 == place) {
             Some(known) => known.1.push(line),

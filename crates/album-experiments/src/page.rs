@@ -84,16 +84,18 @@ fn title(study: &Study) -> String {
 }
 
 fn overview(studies: &[Study]) -> Table {
-    let header = ["study", "question", "runs done", "planned", "failed", "time spent"];
-    let mut table = Table::new(header).wrap(1, 60);
+    let header = ["study", "scale", "question", "runs done", "planned", "failed", "time spent"];
+    let mut table = Table::new(header).wrap(0, 44).wrap(2, 60);
     for study in studies {
         let progress = study.progress();
         let link = format!("#study-{}", study.name);
-        let name = Entry::new(title(study)).link(link);
-        let question = first_sentence(&study.question);
+        let name = Entry::new(&*study.title).link(link);
+        let scale = Entry::new(study.scale.map_or("–".to_owned(), |scale| scale.to_string()));
+        let question = first_sentence(&study.question).replace('`', "");
         if study.outputs.is_some() {
             table = table.row([
                 name,
+                scale,
                 Entry::new(question),
                 Entry::from("a command"),
                 "–".into(),
@@ -106,6 +108,7 @@ fn overview(studies: &[Study]) -> Table {
         let failed = Entry::from(progress.failed);
         table = table.row([
             name,
+            scale,
             Entry::new(question),
             if progress.done == progress.planned && progress.planned > 0 {
                 done.status(Status::Good)

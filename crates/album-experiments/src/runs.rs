@@ -43,8 +43,11 @@ impl Study {
 /// All runs, cell by cell; the first of each cell has the anchor that the cell's numbers lead to.
 pub(crate) fn table(study: &Study, out: &Path) -> Table {
     let header = ["variant, task", "seed", "state", "success (%)", "time", "run", "command"];
-    let mut table =
-        Table::new(header).wrap(0, 30).wrap(6, 70).caption("Every run, with the command that makes it.");
+    let mut table = Table::new(header)
+        .wrap(0, 40)
+        .wrap(5, 40)
+        .wrap(6, 60)
+        .caption("Every run, with the command that makes it.");
     table = table.align([Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left]);
     for (place, cell) in study.cells.iter().enumerate() {
         if place > 0 {

@@ -14,7 +14,7 @@ use common::{Fake, cell, study};
 fn success_by_each_protocol() {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake { success: &[0.5, 0.1, 0.2, 0.9], ..Fake::default() }.write(&folder.path().join("a"));
-    let mut cell = cell("ALBUM", "", &Fake::default().task.to_owned(), vec![run]);
+    let mut cell = cell("ALBUM", "", Fake::default().task, vec![run]);
     let close =
         |found: Vec<(u64, f64)>, expected: f64| assert!((found[0].1 - expected).abs() < 1e-9, "{found:?}");
     close(values(&cell, Protocol::Final, "success"), 90.0);
