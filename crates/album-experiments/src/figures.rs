@@ -62,11 +62,12 @@ pub(crate) fn task_title(task: &str) -> String {
 
 /// Final numbers side by side, with their intervals and the published ones.
 fn comparison(study: &Study, published: &Published) -> Option<Drawn> {
-    let measured =
-        |metric: &&String| lines(study, published, metric).iter().any(|line| line.mean().is_some());
-    let success = study.metrics.iter().find(|metric| *metric == "success").filter(measured);
-    let metric = success.or_else(|| study.metrics.iter().find(measured))?;
-    let all = lines(study, published, metric);
+    // Success where it is measured, else the first metric that is.
+    let (success, others): (Vec<&String>, Vec<&String>) =
+        study.metrics.iter().partition(|name| *name == "success");
+    let (metric, all) = (success.into_iter().chain(others))
+        .map(|metric| (metric, lines(study, published, metric)))
+        .find(|(_, lines)| lines.iter().any(|line| line.mean().is_some()))?;
     let many = tasks(study).len() > 6 && all.iter().any(|line| line.over != Over::Task);
     let mut places: Vec<(String, Vec<&Line>)> = Vec::new();
     let shown = |line: &&Line| line.mean().is_some() || matches!(line.reference, Reference::Same(_));
