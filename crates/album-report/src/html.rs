@@ -320,7 +320,7 @@ dd{margin:0;overflow-wrap:anywhere}
 table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums;font-size:.95rem}
 caption{text-align:left;padding-bottom:.5rem}
 th,td{padding:.32rem .6rem;text-align:left;white-space:nowrap}
-th{border-bottom:2px solid var(--album-muted);font-weight:600}
+th{border-bottom:2px solid var(--album-muted);font-weight:600;white-space:normal;vertical-align:bottom}
 td{border-bottom:1px solid var(--album-rule)}
 tr.rule td{border-top:2px solid var(--album-muted)}
 td .sign{display:inline-block;width:1.3em;text-align:right}
