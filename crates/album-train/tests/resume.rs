@@ -9,8 +9,8 @@ use std::time::Duration;
 use album_agents::{Agent, AgentError, AgentState, Learner, Metrics, Policy};
 use album_data::{Batch, SegmentConfig, rng};
 use album_train::{
-    Event, Plan, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint, episode_seeds,
-    evaluate, report,
+    CriticStatistics, Event, Plan, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint,
+    episode_seeds, evaluate, report,
 };
 use common::{
     Options, STEPS, agent, assert_same, content, dataset, plain, run, run_with, schedule, timeless, train,
@@ -59,7 +59,11 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     let evaluation = outcome.unwrap().unwrap().evaluation;
     assert_eq!(Some(&evaluation), Records::read(&path).unwrap().evaluations.last());
     assert_eq!(evaluation.summary(), result.evaluations[3]);
-    assert_eq!(timeless(RunResult::of(&checkpoint, true, agent.parameters())), timeless(result));
+    assert_eq!(CriticStatistics::of(&mut agent, &data).unwrap(), result.learned_values);
+    let RunResult { learned_values, data_values, .. } = result.clone();
+    let told =
+        RunResult { learned_values, data_values, ..RunResult::of(&checkpoint, true, agent.parameters()) };
+    assert_eq!(timeless(told), timeless(result));
 }
 
 #[test]
