@@ -54,4 +54,12 @@ if [ "$code" -eq 75 ] && [ "$reason" = limit ]; then
 else
     say "album ended with code $code"
 fi
+
+# A run that fails notes why; one that was killed, or that could not be started, cannot.
+if [ "$code" -ge 126 ] && [ -z "$reason" ]; then
+    why="could not be started (exit code $code)"
+    [ "$code" -gt 128 ] && why="ended by signal $((code - 128)), perhaps for want of memory"
+    echo "{\"code\": null, \"message\": \"$why; job $job on $(hostname)\"}" >"$failed/.$run.$job.tmp" &&
+        mv "$failed/.$run.$job.tmp" "$failed/$run.json"
+fi
 exit "$code"

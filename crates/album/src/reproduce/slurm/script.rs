@@ -2,7 +2,7 @@
 
 use super::Jobs;
 use crate::reproduce::plan::shell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What follows the names of files in the script of an array.
 const JOB: &str = include_str!("job.sh");
@@ -11,11 +11,12 @@ const JOB: &str = include_str!("job.sh");
 pub fn array(jobs: &Jobs<'_>, runs: &Path) -> String {
     format!(
         "#!/bin/bash\n# One run of {}. Slurm has a copy of this file from the time of its submission.\n\
-         album=({})\nruns={}\nlogs={}\n{JOB}",
+         album=({})\nruns={}\nlogs={}\nfailed={}\n{JOB}",
         jobs.name,
         command(jobs),
-        shell(&runs.display().to_string()),
-        shell(&jobs.results.folder().join("logs").display().to_string()),
+        path(runs.into()),
+        path(jobs.results.folder().join("logs")),
+        path(jobs.results.folder().join("failed")),
     )
 }
 
@@ -29,7 +30,11 @@ pub fn report(jobs: &Jobs<'_>) -> String {
 }
 
 fn command(jobs: &Jobs<'_>) -> String {
-    let mut words = vec![shell(&jobs.album.display().to_string())];
+    let mut words = vec![path(jobs.album.clone())];
     words.extend(jobs.arguments.iter().map(|word| shell(word)));
     words.join(" ")
+}
+
+fn path(path: PathBuf) -> String {
+    shell(&path.display().to_string())
 }
