@@ -51,8 +51,9 @@ pub fn with_cluster(target: &Path, mut command: Command) -> Result<(), String> {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|e| format!("signals: {e}"))?;
     }
     let cluster = Cluster::start(target, &stop)?;
-    cluster.reach(&mut command);
-    eprintln!("== {command:?}");
+    reach(&cluster.folder, &mut command);
+    let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+    eprintln!("== in reach of Slurm: {} {}", command.get_program().display(), words.join(" "));
     let mut child = command.spawn().map_err(|e| format!("cannot start {:?}: {e}", command.get_program()))?;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
@@ -118,10 +119,11 @@ impl Cluster {
         cluster.daemon("munged", &munged)?;
         cluster.wait("munged", stop, || Path::new(&socket).exists())?;
         cluster.daemon("slurmctld", &["-D".into(), "-f".into(), conf.clone()])?;
-        cluster.wait("slurmctld", stop, || cluster.ask("scontrol", &["ping"]).contains(" UP"))?;
+        cluster.wait("slurmctld", stop, || ask(&cluster.folder, "scontrol", &["ping"]).contains(" UP"))?;
         eprintln!("== Slurm starts: SLURM_CONF={conf}");
         cluster.daemon("slurmd", &["-D".into(), "-f".into(), conf, "-N".into(), "localhost".into()])?;
-        cluster.wait("slurmd", stop, || cluster.ask("sinfo", &["-h", "-o", "%T"]).trim() == "idle")?;
+        cluster
+            .wait("slurmd", stop, || ask(&cluster.folder, "sinfo", &["-h", "-o", "%T"]).trim() == "idle")?;
         Ok(cluster)
     }
 
@@ -139,33 +141,11 @@ impl Cluster {
     }
 
     fn wait(&self, name: &str, stop: &AtomicBool, up: impl Fn() -> bool) -> Result<(), String> {
-        let start = Instant::now();
-        while !up() {
-            if stop.load(Ordering::Relaxed) {
-                return Err("interrupted".into());
-            }
-            if start.elapsed() > Duration::from_secs(60) {
-                return Err(format!("{name} is not up after 60 s; its logs are in {}", self.show()));
-            }
-            std::thread::sleep(Duration::from_millis(200));
+        let stopped = || stop.load(Ordering::Relaxed);
+        if !until(Duration::from_secs(60), || stopped() || up()) {
+            return Err(format!("{name} is not up after 60 s; its logs are in {}", self.show()));
         }
-        Ok(())
-    }
-
-    /// Lets a command find this Slurm and no other.
-    fn reach(&self, command: &mut Command) {
-        command.env("SLURM_CONF", self.folder.join("slurm.conf")).env("PATH", path());
-        command.env("ALBUM_TEST_SLURM", "1");
-    }
-
-    /// What a client of Slurm prints; nothing if it fails.
-    fn ask(&self, program: &str, args: &[&str]) -> String {
-        let mut command = Command::new(program);
-        self.reach(command.args(args).stdin(Stdio::null()));
-        command
-            .output()
-            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-            .unwrap_or_default()
+        if stopped() { Err("interrupted".into()) } else { Ok(()) }
     }
 
     fn show(&self) -> String {
@@ -175,22 +155,49 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Jobs would outlive slurmd.
         if self.daemons.len() == 3 {
-            let queued = || self.ask("squeue", &["-h", "-o", "%A"]);
-            let left = queued();
-            if !left.trim().is_empty() {
-                self.ask("scancel", &left.split_whitespace().collect::<Vec<_>>());
-            }
-            let start = Instant::now();
-            while !queued().trim().is_empty() && start.elapsed() < Duration::from_secs(40) {
-                std::thread::sleep(Duration::from_millis(200));
-            }
+            cancel_jobs(&self.folder);
         }
         for (name, child) in self.daemons.iter_mut().rev() {
             end(child, name);
         }
         eprintln!("== Slurm is stopped");
+    }
+}
+
+/// Lets a command find this Slurm and no other.
+fn reach(folder: &Path, command: &mut Command) {
+    command.env("SLURM_CONF", folder.join("slurm.conf")).env("PATH", path()).env("ALBUM_TEST_SLURM", "1");
+}
+
+/// What a client of Slurm prints; nothing if it fails.
+fn ask(folder: &Path, program: &str, args: &[&str]) -> String {
+    let mut command = Command::new(program);
+    reach(folder, command.args(args).stdin(Stdio::null()));
+    command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+}
+
+/// Jobs would outlive slurmd.
+fn cancel_jobs(folder: &Path) {
+    let queued = || ask(folder, "squeue", &["-h", "-o", "%A"]);
+    let left = queued();
+    if !left.trim().is_empty() {
+        ask(folder, "scancel", &left.split_whitespace().collect::<Vec<_>>());
+    }
+    until(Duration::from_secs(40), || queued().trim().is_empty());
+}
+
+/// Whether something came true in this time.
+fn until(time: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if done() {
+            return true;
+        }
+        if start.elapsed() > time {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -257,29 +264,34 @@ fn make_key(path: &Path) -> Result<(), String> {
 
 /// Daemons of a `cargo xtask slurm` that was killed. Nobody else names this folder in a command line.
 fn end_leftovers(folder: &Path) {
+    let mut cancelled = false;
     for name in ["slurmd", "slurmctld", "munged"] {
         let Ok(pid) = fs::read_to_string(folder.join("run").join(format!("{name}.pid"))) else { continue };
         let pid = pid.trim();
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        if String::from_utf8_lossy(&line).contains(&*folder.to_string_lossy()) {
-            eprintln!("== stopping {name} (process {pid}), which an earlier run left");
-            let _ = Command::new("kill").arg(pid).status();
+        let ours = || {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&*folder.to_string_lossy())
+        };
+        if !ours() {
+            continue;
         }
+        if !cancelled {
+            cancel_jobs(folder);
+            cancelled = true;
+        }
+        eprintln!("== stopping {name} (process {pid}), which an earlier run left");
+        let _ = Command::new("kill").arg(pid).status();
+        until(Duration::from_secs(10), || !ours());
     }
 }
 
-/// Asks a process to end; after ten seconds it is not asked any more.
+/// Asks a process to end, and ends it if it does not.
 fn end(child: &mut Child, what: &str) {
     let _ = Command::new("kill").arg(child.id().to_string()).stderr(Stdio::null()).status();
-    let start = Instant::now();
-    while matches!(child.try_wait(), Ok(None)) {
-        if start.elapsed() > Duration::from_secs(10) {
-            eprintln!("== {what} (process {}) does not end; killing it", child.id());
-            let _ = child.kill();
-            let _ = child.wait();
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+    if !until(Duration::from_secs(10), || !matches!(child.try_wait(), Ok(None))) {
+        eprintln!("== {what} (process {}) does not end; killing it", child.id());
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 
