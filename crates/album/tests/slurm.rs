@@ -278,6 +278,8 @@ fn jobs_that_are_preempted_requeued_and_cancelled_end_as_local_runs_do() {
 
     let job = |k: usize| if k < 3 { format!("{}_{k}", arrays[0]) } else { format!("{}_0", arrays[1]) };
     let results = folder.join("results");
+    let page = results.join("reports/tiny-small/index.html");
+    assert!(!page.exists());
     let log =
         |k: usize| std::fs::read_to_string(results.join(format!("logs/{}.log", runs[k]))).unwrap_or_default();
     let steps = |k: usize| {
@@ -336,6 +338,7 @@ fn jobs_that_are_preempted_requeued_and_cancelled_end_as_local_runs_do() {
     assert!(said.contains("back in the queue") && said.contains("start 2"), "{said}");
     let report = std::fs::read_to_string(results.join("slurm/tiny-small/2/logs/report.log")).unwrap();
     assert!(report.contains("4 runs, 4 finished"), "{report}");
+    assert!(page.is_file());
 
     let over = slurm(folder, None, &[]);
     assert!(over.status.success() && String::from_utf8_lossy(&over.stderr).contains("finished already"));

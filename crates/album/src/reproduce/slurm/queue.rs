@@ -154,7 +154,7 @@ mod tests {
         ledger.note("13", &[]).unwrap();
         assert!(Ledger::open(&path).is_err(), "two at once");
         drop(ledger);
-        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"job\":\"1").unwrap();
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"job\":\"1").unwrap();
         let ledger = Ledger::open(&path).unwrap();
         let alive = ledger.among("12 1 album-x\n13 N/A album-x\n14 0 album-x\n12 0 other\n", "album-x");
         assert_eq!(alive.jobs.into_iter().collect::<Vec<_>>(), ["12", "13"]);
