@@ -65,10 +65,13 @@ fn test() -> Result<(), String> {
     let mut clippy = with(&["clippy", "--workspace", "--all-targets"]);
     clippy.args(["--", "-D", "warnings"]);
     run("clippy", clippy)?;
-    run("tests", with(&["test", "--workspace", "--all-targets"]))?;
+    let tests = with(&["test", "--workspace", "--all-targets"]);
     match slurm::missing() {
-        Some(what) => eprintln!("== slurm: skipped: {what}"),
-        None => slurm_test(&[])?,
+        Some(what) => {
+            eprintln!("== slurm: skipped: {what}");
+            run("tests", tests)?;
+        }
+        None => slurm::with_cluster(&target(), "tests", tests)?,
     }
     run("doc tests", with(&["test", "--workspace", "--doc"]))?;
     let mut doc = with(&["doc", "--workspace", "--no-deps"]);
@@ -95,7 +98,7 @@ fn slurm_test(args: &[String]) -> Result<(), String> {
             command
         }
     };
-    slurm::with_cluster(&target(), command)
+    slurm::with_cluster(&target(), "slurm", command)
 }
 
 fn bench_solve() -> Result<(), String> {

@@ -3,10 +3,9 @@
 //! Everything is private to `target/slurm/`: configuration, munge key and socket, ports that are free, state, logs. So it
 //! works beside a Slurm that the machine belongs to, and for any user.
 
+use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ pub const SKIPPED: u8 = 77;
 
 /// What to do where Slurm is not installed.
 pub fn missing() -> Option<String> {
-    let path = path();
+    let path = with_daemons(None);
     let found = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     let missing: Vec<_> =
         PACKAGES.iter().filter(|(_, program)| !found(program)).map(|(package, _)| *package).collect();
@@ -45,15 +44,15 @@ pub fn install() -> Result<(), String> {
 }
 
 /// Starts the cluster, runs the command in its reach, and stops the cluster whatever came of it.
-pub fn with_cluster(target: &Path, mut command: Command) -> Result<(), String> {
+pub fn with_cluster(target: &Path, what: &str, mut command: Command) -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|e| format!("signals: {e}"))?;
     }
     let cluster = Cluster::start(target, &stop)?;
     reach(&cluster.folder, &mut command);
-    let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-    eprintln!("== in reach of Slurm: {} {}", command.get_program().display(), words.join(" "));
+    eprintln!("== {what}, in reach of Slurm");
+    let start = Instant::now();
     let mut child = command.spawn().map_err(|e| format!("cannot start {:?}: {e}", command.get_program()))?;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
@@ -64,14 +63,11 @@ pub fn with_cluster(target: &Path, mut command: Command) -> Result<(), String> {
         }
         std::thread::sleep(Duration::from_millis(100));
     };
-    if status.success() {
-        return Ok(());
+    if !status.success() {
+        return Err(format!("{what} failed ({status}): {command:?}; Slurm's logs are in {}", cluster.show()));
     }
-    Err(format!(
-        "{:?} failed in the cluster ({status}); its logs are in {}",
-        command.get_program(),
-        cluster.show()
-    ))
+    eprintln!("== {what}: passed in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
 }
 
 /// The running daemons; dropping it stops them.
@@ -97,7 +93,7 @@ impl Cluster {
         {
             let path = folder.join(name);
             fs::create_dir_all(&path)
-                .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)))
+                .and_then(|()| allow(&path, mode))
                 .map_err(|e| format!("{}: {e}", path.display()))?;
         }
         make_key(&folder.join("munge/key"))?;
@@ -133,8 +129,10 @@ impl Cluster {
         let err = out.try_clone().map_err(|e| format!("{}: {e}", log.display()))?;
         let mut command = Command::new(name);
         command.args(args).stdin(Stdio::null()).stdout(out).stderr(err);
+        command.env("PATH", with_daemons(None));
         // A group of its own: Ctrl-C is for this process, which then stops the daemons in order.
-        command.env("PATH", path()).process_group(0);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().map_err(|e| format!("cannot start {name}: {e}"))?;
         self.daemons.push((name, child));
         Ok(())
@@ -167,7 +165,9 @@ impl Drop for Cluster {
 
 /// Lets a command find this Slurm and no other.
 fn reach(folder: &Path, command: &mut Command) {
-    command.env("SLURM_CONF", folder.join("slurm.conf")).env("PATH", path()).env("ALBUM_TEST_SLURM", "1");
+    let own = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
+    let path = with_daemons(own.map(OsString::from));
+    command.env("SLURM_CONF", folder.join("slurm.conf")).env("PATH", path).env("ALBUM_TEST_SLURM", "1");
 }
 
 /// What a client of Slurm prints; nothing if it fails.
@@ -258,8 +258,18 @@ fn make_key(path: &Path) -> Result<(), String> {
         .and_then(|mut f| f.read_exact(&mut key))
         .map_err(|e| format!("/dev/urandom: {e}"))?;
     write(path, &key)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
-        .map_err(|e| format!("{}: {e}", path.display()))
+    allow(path, 0o600).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+#[cfg(unix)]
+fn allow(path: &Path, mode: u32) -> std::io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
+/// There is no Slurm to start.
+#[cfg(not(unix))]
+fn allow(_path: &Path, _mode: u32) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Daemons of a `cargo xtask slurm` that was killed. Nobody else names this folder in a command line.
@@ -306,9 +316,9 @@ fn lock(path: &Path) -> Result<File, String> {
     }
 }
 
-/// The daemons are where the PATH of users often does not lead.
-fn path() -> std::ffi::OsString {
-    let mut path = std::env::var_os("PATH").unwrap_or_default();
+/// This PATH or that of this process, with the places of daemons, to which users' often does not lead.
+fn with_daemons(path: Option<OsString>) -> OsString {
+    let mut path = path.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
     path.push(":/usr/sbin:/sbin");
     path
 }

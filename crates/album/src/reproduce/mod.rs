@@ -69,14 +69,15 @@ pub struct Args {
     memory: Option<f64>,
     #[command(flatten)]
     resources: Resources,
-    #[command(flatten)]
-    slurm: slurm::SlurmOptions,
     /// The executor of a run; used by the command itself
     #[arg(long, hide = true)]
     parent: Option<u32>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    // Last, because its heading is for all that follow.
+    #[command(flatten)]
+    slurm: slurm::SlurmOptions,
 }
 
 /// `--scale`.

@@ -227,15 +227,16 @@ impl Draft {
 impl Submission {
     /// For a terminal.
     pub fn text(&self, name: &str) -> String {
+        let runs = |runs: &[String]| format!("{} run{}", runs.len(), if runs.len() == 1 { "" } else { "s" });
         let mut lines = Vec::new();
         if !self.queued.is_empty() {
-            lines.push(format!("{name}: {} runs are in the queue already", self.queued.len()));
+            lines.push(format!("{name}: {} in the queue already", runs(&self.queued)));
         }
         if let Some(report) = &self.report {
             let arrays = self.arrays.join(" ");
             lines.push(format!(
-                "{name}: {} runs submitted as job {arrays}, the report as job {report}",
-                self.runs.len()
+                "{name}: {} submitted as job {arrays}, the report as job {report}",
+                runs(&self.runs)
             ));
             lines.push(format!("cancel with: scancel {arrays} {report}"));
         }
