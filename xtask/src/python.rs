@@ -27,21 +27,20 @@ pub fn peers(root: &Path) -> Result<Python, String> {
 }
 
 /// The environment with `ogbench`.
-pub fn ogbench(root: &Path) -> Result<Python, String> {
-    set_up(root, "python-ogbench", python::REQUIREMENTS)
+pub fn ogbench() -> Result<Python, String> {
+    set_up("python-ogbench", python::REQUIREMENTS)
 }
 
 /// The environment `name` under the target directory, with the pins of a file in `xtask/`.
 fn pinned(root: &Path, name: &str, pins: &str) -> Result<Python, String> {
     let file = root.join("xtask").join(pins);
     let requirements = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-    set_up(root, name, &requirements)
+    set_up(name, &requirements)
 }
 
-fn set_up(root: &Path, name: &str, requirements: &str) -> Result<Python, String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+fn set_up(name: &str, requirements: &str) -> Result<Python, String> {
     let say = &mut |line: &str| eprintln!("== {line}");
-    python::set_up(&target.join(name), requirements, say).map_err(|e| e.to_string())
+    python::set_up(&crate::target().join(name), requirements, say).map_err(|e| e.to_string())
 }
 
 impl Tools {

@@ -4,6 +4,7 @@ mod local;
 mod one;
 mod plan;
 mod results;
+mod slurm;
 mod status;
 pub mod studies;
 
@@ -19,7 +20,7 @@ pub use results::Results;
 use results::State;
 use serde::Serialize;
 use status::Status;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An experiment, or a part of it.
 #[derive(clap::Args)]
@@ -74,6 +75,9 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    // Last, because its heading is for all that follow.
+    #[command(flatten)]
+    slurm: slurm::SlurmOptions,
 }
 
 /// `--scale`.
@@ -90,6 +94,8 @@ enum Size {
 enum Executor {
     /// This machine, several runs side by side
     Local,
+    /// A cluster: job arrays of Slurm, and a job that writes the report after them
+    Slurm,
 }
 
 /// Runs `album reproduce`.
@@ -107,7 +113,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let plan = Plan::new(Experiment::find(name)?, scale, &selection)?;
     let results = Results::at(&args.results)?;
     if args.dry_run {
-        return dry_run(&plan, &results, args.json);
+        let draft = match args.executor {
+            Executor::Local => None,
+            Executor::Slurm => Some(slurm::draft(&jobs(args, name, &plan, &absolute(args)?)?, &args.slurm)?),
+        };
+        return dry_run(&plan, &results, draft.as_ref(), args.json);
     }
     if args.status {
         let status = Status::read(&plan, &results);
@@ -127,17 +137,56 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     if !args.report_only {
         plan.check(args.resources.python.as_deref())?;
+        if args.executor == Executor::Slurm {
+            return submit(args, name, &plan);
+        }
         let limits = local::Limits { jobs: args.jobs, memory: args.memory };
-        local::execute(&plan, &results, &arguments(args, name), &limits, &args.resources)?;
+        local::execute(&plan, &results, &arguments(args, name, &results), &limits, &args.resources)?;
     }
     finish(&plan, &results, args.json)
 }
 
+/// Hands the runs that are not finished to Slurm.
+fn submit(args: &Args, name: &str, plan: &Plan) -> Result<(), Failure> {
+    let results = absolute(args)?;
+    let jobs = jobs(args, name, plan, &results)?;
+    if jobs.runs.is_empty() {
+        eprintln!("{}: all {} runs are finished already", plan.name(), plan.runs.len());
+        return finish(plan, &results, args.json);
+    }
+    let submission = slurm::submit(&jobs, &args.slurm)?;
+    if args.json { output::print_json(&submission) } else { output::print(&submission.text(&plan.name())) }
+}
+
+/// The results folder by a name that holds wherever a job starts.
+fn absolute(args: &Args) -> Result<Results, Failure> {
+    Results::at(&std::path::absolute(&args.results).map_err(Failure::io(&args.results))?)
+}
+
+/// The jobs of a plan; each has the processors that Slurm gives it, if it is not told otherwise.
+fn jobs<'a>(args: &Args, name: &str, plan: &Plan, results: &'a Results) -> Result<slurm::Jobs<'a>, Failure> {
+    let mut arguments = arguments(args, name, results);
+    let or = |asked: usize| if asked == 0 { args.slurm.cpus.to_string() } else { asked.to_string() };
+    arguments.extend(["--threads".into(), or(args.resources.threads)]);
+    arguments.extend(["--workers".into(), or(args.resources.workers)]);
+    if let Some(python) = &args.resources.python {
+        arguments.extend(["--python".into(), python.display().to_string()]);
+    }
+    let open = |run: &&plan::Planned| !matches!(results.state(run), State::Finished);
+    Ok(slurm::Jobs {
+        album: std::env::current_exe().map_err(Failure::io(Path::new("album")))?,
+        arguments,
+        runs: plan.runs.iter().filter(open).map(|run| run.id.clone()).collect(),
+        name: plan.name(),
+        results,
+    })
+}
+
 /// The arguments with which a process does a part of the same plan.
-fn arguments(args: &Args, name: &str) -> Vec<String> {
+fn arguments(args: &Args, name: &str, results: &Results) -> Vec<String> {
     let scale = if args.scale == Size::Small { "small" } else { "paper" };
     let mut all: Vec<String> = ["reproduce", name, "--scale", scale, "--results"].map(str::to_owned).into();
-    all.push(args.results.display().to_string());
+    all.push(results.folder().display().to_string());
     let lists = [("--tasks", &args.tasks), ("--seeds", &args.seeds), ("--variants", &args.variants)];
     for (option, values) in lists {
         if !values.is_empty() {
@@ -202,7 +251,7 @@ fn seeds(texts: &[String]) -> Result<Vec<u64>, Failure> {
     Ok(seeds)
 }
 
-fn dry_run(plan: &Plan, results: &Results, json: bool) -> Result<(), Failure> {
+fn dry_run(plan: &Plan, results: &Results, slurm: Option<&slurm::Draft>, json: bool) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Line {
         id: String,
@@ -224,11 +273,15 @@ fn dry_run(plan: &Plan, results: &Results, json: bool) -> Result<(), Failure> {
             "experiment": plan.experiment.name,
             "scale": plan.scale.to_string(),
             "runs": lines,
+            "slurm": slurm,
         }));
     }
     let mut text = format!("{}: {} runs\n", plan.name(), lines.len());
     for line in lines {
         text.push_str(&format!("{:<12} {}\n             {}\n", line.state, line.id, line.command));
+    }
+    if let Some(draft) = slurm {
+        text.push_str(&format!("\n{}", draft.text()));
     }
     output::print(text.trim_end())
 }

@@ -137,6 +137,11 @@ impl Results {
         Ok(())
     }
 
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The directory of a run.
     pub fn run(&self, id: &str) -> PathBuf {
         self.folder.join("runs").join(id)

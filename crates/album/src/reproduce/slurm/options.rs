@@ -1,0 +1,115 @@
+//! What users tell Slurm about the jobs.
+
+use crate::failure::Failure;
+
+/// Seconds before the time limit at which a run is asked to save its state. Slurm may be a minute early, and an
+/// evaluation may have to end first.
+pub const NOTICE: u64 = 300;
+
+/// Options of `--executor slurm`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Options of --executor slurm")]
+pub struct SlurmOptions {
+    /// Time limit of a job; a run that needs longer is saved, queued again and goes on
+    #[arg(long = "slurm-time", value_name = "[D-]H:M:S", default_value = "24:00:00")]
+    pub time: String,
+    /// Partition (default: the cluster's)
+    #[arg(long = "slurm-partition", value_name = "NAME")]
+    pub partition: Option<String>,
+    /// Account (default: yours)
+    #[arg(long = "slurm-account", value_name = "NAME")]
+    pub account: Option<String>,
+    /// Processors of a run
+    #[arg(long = "slurm-cpus", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub cpus: u32,
+    /// Memory of a run
+    #[arg(long = "slurm-mem", value_name = "SIZE", default_value = "4G")]
+    pub mem: String,
+    /// Runs at the same time, at most
+    #[arg(long = "slurm-concurrent", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub concurrent: Option<u32>,
+    /// One more argument for sbatch, e.g. --slurm-args=--qos=long; may be repeated
+    #[arg(long = "slurm-args", value_name = "ARG", allow_hyphen_values = true)]
+    pub args: Vec<String>,
+}
+
+impl SlurmOptions {
+    /// Refuses a limit that would be over before a run has done anything.
+    pub fn check(&self) -> Result<(), Failure> {
+        let Some(seconds) = seconds(&self.time) else {
+            return Err(Failure::Usage(format!(
+                "--slurm-time {}: expected a time as Slurm writes it: minutes, hours:minutes:seconds or \
+                 days-hours:minutes:seconds",
+                self.time
+            )));
+        };
+        if seconds < 2 * NOTICE {
+            return Err(Failure::Usage(format!(
+                "--slurm-time {} is too short: runs are asked to save their state {} minutes before the limit; give \
+                 {} minutes or more",
+                self.time,
+                NOTICE / 60,
+                2 * NOTICE / 60
+            )));
+        }
+        Ok(())
+    }
+
+    /// What all jobs of a submission have in common.
+    pub fn arguments(&self, name: &str) -> Vec<String> {
+        let mut all = vec![
+            "--parsable".into(),
+            format!("--job-name={name}"),
+            format!("--time={}", self.time),
+            format!("--cpus-per-task={}", self.cpus),
+            format!("--mem={}", self.mem),
+        ];
+        all.extend(self.partition.iter().map(|name| format!("--partition={name}")));
+        all.extend(self.account.iter().map(|name| format!("--account={name}")));
+        all.extend(self.args.iter().cloned());
+        all
+    }
+}
+
+/// Seconds of M, M:S, H:M:S, D-H, D-H:M or D-H:M:S.
+fn seconds(text: &str) -> Option<u64> {
+    let (days, time) = match text.split_once('-') {
+        Some((days, time)) => (Some(days.parse::<u64>().ok()?), time),
+        None => (None, text),
+    };
+    let parts = time.split(':').map(|part| part.parse::<u64>().ok()).collect::<Option<Vec<_>>>()?;
+    let (hours, minutes, seconds) = match (days, &parts[..]) {
+        (Some(_), &[hours]) => (hours, 0, 0),
+        (Some(_), &[hours, minutes]) => (hours, minutes, 0),
+        (None, &[minutes]) => (0, minutes, 0),
+        (None, &[minutes, seconds]) => (0, minutes, seconds),
+        (_, &[hours, minutes, seconds]) => (hours, minutes, seconds),
+        _ => return None,
+    };
+    let hours = days.unwrap_or(0).checked_mul(24)?.checked_add(hours)?;
+    hours.checked_mul(60)?.checked_add(minutes)?.checked_mul(60)?.checked_add(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_slurm_reads_them() {
+        let hour = 3600;
+        for (text, expected) in [
+            ("90", Some(90 * 60)),
+            ("10:30", Some(630)),
+            ("24:00:00", Some(24 * hour)),
+            ("2-0", Some(48 * hour)),
+            ("1-2:30", Some(26 * hour + 1800)),
+            ("1-00:00:01", Some(24 * hour + 1)),
+            ("", None),
+            ("a day", None),
+            ("1:2:3:4", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
+}
