@@ -26,7 +26,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "flow",
     "arXiv 2502.02538",
     paper,
-    "lr = 1e-3\ntau = 0.05\nalpha = 3.0\nq_agg = \"min\"",
+    "lr = 1e-3\ntau = 0.05\nalpha = 1.0\nq_agg = \"min\"\ngamma = 0.995\nfourier_features = 64",
 );
 
 /// Hyperparameters. Defaults are those of FQL's code base.

@@ -27,7 +27,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "diffusion",
     "arXiv 2304.10573",
     paper,
-    "lr = 1e-3\ntau = 0.05\nexpectile = 0.85\nbatch_size = 256\nnoise_width = 32\nnoise_blocks = 1\nema_rate = 0.005\nnum_samples = 8",
+    "lr = 1e-3\ntau = 0.05\nexpectile = 0.85\nbatch_size = 256\nnoise_width = 32\nnoise_blocks = 1\nema_rate = 0.005\nnum_samples = 4",
 );
 
 /// Hyperparameters. Defaults are those of the original code.

@@ -31,7 +31,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "deterministic",
     "arXiv 2310.07297",
     paper,
-    "lr = 1e-3\ntau = 0.05\nnoise_width = 64\npolicy_hidden = [128, 128]\nnormalize_guidance = true\nbeta = 0.1",
+    "lr = 1e-3\ntau = 0.05\nexpectile = 0.85\nnoise_width = 32\nnoise_blocks = 1\npolicy_hidden = [128, 128]\nnormalize_guidance = true\nbeta = 0.5\nfourier_features = 64",
 );
 
 /// Hyperparameters. Defaults are those of the original code.
