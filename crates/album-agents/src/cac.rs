@@ -53,7 +53,7 @@ const SCALES: [f64; 2] = [2.0, 150.0];
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// Networks of the critic (mish, no LayerNorm), batches, discount.
+    /// Networks of the critic (mish), batches, discount.
     #[serde(flatten)]
     pub common: Common,
     /// The critic; at least two members.
@@ -63,6 +63,8 @@ pub struct Config {
     pub policy_hidden: Vec<usize>,
     /// Beyond the description: `F` sees `x / sqrt(t^2 + 0.25)`, which has the same size at every level of noise.
     pub scale_input: bool,
+    /// Beyond the description: layer normalisation in the critic, which keeps Q in range where `eta` is large.
+    pub critic_layer_norm: bool,
     /// Weight of Q in the actor's loss, at least 0. Chosen per environment.
     pub eta: f64,
     /// Levels of noise in sampling, at least 1.
@@ -86,6 +88,7 @@ impl Default for Config {
             critic: CriticConfig { q_agg: Aggregate::Min, ..CriticConfig::default() },
             policy_hidden: vec![256; 3],
             scale_input: false,
+            critic_layer_norm: false,
             eta: 1.0,
             levels: 2,
             ema_rate: 0.005,
@@ -129,7 +132,7 @@ impl Setup for Config {
             MlpSpec::new(inputs, hidden, outputs).activation(Activation::Mish)
         };
         let lr = self.critic.lr;
-        let q = spec(sizes.s + sizes.a, &self.common.hidden, 1);
+        let q = spec(sizes.s + sizes.a, &self.common.hidden, 1).layer_norm(self.critic_layer_norm);
         let critic = Critic::of(nets, ["q", "q_target"], q, &self.critic);
         let time = nets.policy("actor_time", spec(FEATURES, &[2 * FEATURES], FEATURES), lr);
         let net = nets.policy("actor", spec(sizes.a + FEATURES + sizes.s, &self.policy_hidden, sizes.a), lr);
