@@ -65,14 +65,8 @@ fn test() -> Result<(), String> {
     let mut clippy = with(&["clippy", "--workspace", "--all-targets"]);
     clippy.args(["--", "-D", "warnings"]);
     run("clippy", clippy)?;
-    let tests = with(&["test", "--workspace", "--all-targets"]);
-    match slurm::missing() {
-        Some(what) => {
-            eprintln!("== slurm: skipped: {what}");
-            run("tests", tests)?;
-        }
-        None => slurm::with_cluster(&target(), "tests", tests)?,
-    }
+    run("tests", with(&["test", "--workspace", "--all-targets"]))?;
+    slurm::test(&target(), with(&["test", "--workspace", "--test", "slurm"]))?;
     run("doc tests", with(&["test", "--workspace", "--doc"]))?;
     let mut doc = with(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
