@@ -34,7 +34,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "consistency",
     "arXiv 2309.16984",
     |environment| format!("gamma = {:?}", fql_gamma(environment)),
-    "lr = 1e-3\ntau = 0.05\npolicy_hidden = [128, 128]\nscale_input = true\neta = 1.0",
+    "lr = 1e-3\ntau = 0.05\npolicy_hidden = [128, 128]\nscale_input = true\ncritic_layer_norm = true\neta = 300.0\nfourier_features = 64",
 );
 
 /// Where noise begins and ends.
