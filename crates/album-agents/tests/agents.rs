@@ -124,11 +124,10 @@ fn a_row_is_acted_on_the_same_whatever_is_beside_it() {
 #[test]
 fn presets_have_no_unknown_keys_and_are_within_their_domains() {
     for kind in AGENTS {
-        let presets =
-            ENVIRONMENTS.iter().map(|e| (kind.paper)(e.name)).chain([format!("{SMALL}{}", kind.small)]);
-        for preset in presets {
+        let paper = ENVIRONMENTS.iter().map(|e| vec![(kind.paper)(e.name)]);
+        for preset in paper.chain([vec![SMALL.to_owned(), kind.small.to_owned()]]) {
             let mut settings = kind.defaults().unwrap();
-            for (key, value) in preset.parse::<toml::Table>().unwrap() {
+            for (key, value) in preset.iter().flat_map(|values| values.parse::<toml::Table>().unwrap()) {
                 assert!(settings.insert(key.clone(), value).is_some(), "{}: unknown key {key}", kind.name);
             }
             kind.setup(&settings).unwrap();
