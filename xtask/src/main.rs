@@ -65,7 +65,7 @@ fn test() -> Result<(), String> {
     let mut clippy = with(&["clippy", "--workspace", "--all-targets"]);
     clippy.args(["--", "-D", "warnings"]);
     run("clippy", clippy)?;
-    run("tests", with(&["test", "--workspace", "--all-targets"]))?;
+    run("tests", with(&["test", "--workspace", "--all-targets", "--no-fail-fast"]))?;
     slurm::test(&target(), with(&["test", "--workspace", "--test", "slurm"]))?;
     run("doc tests", with(&["test", "--workspace", "--doc"]))?;
     let mut doc = with(&["doc", "--workspace", "--no-deps"]);
