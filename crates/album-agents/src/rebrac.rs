@@ -27,7 +27,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "Gaussian",
     "arXiv 2305.09836",
     paper,
-    "lr = 1e-3\ntau = 0.05\nalpha_actor = 0.001\nalpha_critic = 0.0",
+    "lr = 1e-3\ntau = 0.05\nalpha_actor = 0.001\nalpha_critic = 0.0\nactor_every = 1",
 );
 
 /// Hyperparameters. Defaults are those of FQL's code base.
