@@ -15,7 +15,7 @@ use album_report::table::{Cell as Entry, Status, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What [`write`] wrote.
+/// What [`write()`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The page.
