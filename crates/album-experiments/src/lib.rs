@@ -6,7 +6,7 @@
 //! - [`measure`]: what runs scored, in the words of the published tables;
 //! - [`line`]: each number with its interval, beside the published one;
 //! - [`tables`], [`figures`]: what a report shows;
-//! - [`write`]: the report.
+//! - [`write()`]: the report.
 
 mod error;
 mod experiment;
