@@ -4,7 +4,7 @@
 //!   variants, tasks and seeds at two scales, the protocol, the published table;
 //! - [`Study`]: runs side by side, from an experiment or from run directories alone; what a report is about;
 //! - [`measure`]: what runs scored, in the words of the published tables;
-//! - [`line`]: each number with its interval, beside the published one;
+//! - [`mod@line`]: each number with its interval, beside the published one;
 //! - [`tables`], [`figures`]: what a report shows;
 //! - [`write()`]: the report.
 
