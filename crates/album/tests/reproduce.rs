@@ -4,12 +4,9 @@
 
 mod common;
 
-use album_data::ogbench::MazeSize;
-use album_envs::navigate::{Recipe, record};
 use common::{album, fails, json, snapshot};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -57,8 +54,7 @@ agent = "bc"
 
 fn folder(steps: u64, more: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let recipe = Recipe { episodes: 20, rows: 200, ..Recipe::train(MazeSize::Medium, 1) };
-    record(&recipe, NonZero::<usize>::MIN).write(folder.path().join("data.npz"), &recipe).unwrap();
+    common::pointmaze_data(&folder.path().join("data.npz"));
     let text = TINY.replace("STEPS", &steps.to_string()) + more;
     std::fs::write(folder.path().join("tiny.toml"), text).unwrap();
     folder

@@ -6,10 +6,7 @@
 
 mod common;
 
-use album_data::ogbench::MazeSize;
-use album_envs::navigate::{Recipe, record};
 use serde_json::Value;
-use std::num::NonZero;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -61,9 +58,8 @@ set = { k = 5 }
 /// A folder with the experiment and its data.
 fn folder(steps: u64) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let recipe = Recipe { episodes: 20, rows: 200, ..Recipe::train(MazeSize::Medium, 1) };
     let data = folder.path().join("data.npz");
-    record(&recipe, NonZero::<usize>::MIN).write(&data, &recipe).unwrap();
+    common::pointmaze_data(&data);
     let text = EXPERIMENT.replace("STEPS", &steps.to_string()).replace("DATA", data.to_str().unwrap());
     std::fs::write(folder.path().join("tiny.toml"), text).unwrap();
     folder

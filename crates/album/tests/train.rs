@@ -4,10 +4,7 @@
 
 mod common;
 
-use album_data::ogbench::MazeSize;
-use album_envs::navigate::{Recipe, record};
 use common::{album, fails, json, snapshot};
-use std::num::NonZero;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -15,8 +12,7 @@ use std::time::Duration;
 /// A folder with a small PointMaze dataset, so that no test waits for a million transitions.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let recipe = Recipe { episodes: 20, rows: 200, ..Recipe::train(MazeSize::Medium, 1) };
-    record(&recipe, NonZero::<usize>::MIN).write(folder.path().join("data.npz"), &recipe).unwrap();
+    common::pointmaze_data(&folder.path().join("data.npz"));
     folder
 }
 

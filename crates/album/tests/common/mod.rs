@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a helper of tests
 
 use album_data::NpzWriter;
+use album_data::ogbench::MazeSize;
+use album_envs::navigate::{Recipe, record};
 use serde_json::Value;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -33,6 +36,12 @@ pub fn fails(folder: &Path, args: &[&str], code: i32, words: &[&str]) {
     for word in words {
         assert!(message.contains(word), "{args:?}: no `{word}` in: {message}");
     }
+}
+
+/// Records a PointMaze dataset of 20 short episodes, so that no test waits for a million transitions.
+pub fn pointmaze_data(path: &Path) {
+    let recipe = Recipe { episodes: 20, rows: 200, ..Recipe::train(MazeSize::Medium, 1) };
+    record(&recipe, NonZero::<usize>::MIN).write(path, &recipe).unwrap();
 }
 
 /// A dataset of a chain 0 -> 1 -> 2 (absorbing), rewards 1 and 2.
