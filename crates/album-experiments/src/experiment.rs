@@ -55,6 +55,9 @@ pub struct Experiment {
     /// The file's name without its ending.
     #[serde(skip)]
     pub name: String,
+    /// What `album reproduce` finds it by: the name, or the path of a file that does not come with the program.
+    #[serde(skip)]
+    pub argument: String,
     /// One line.
     pub title: String,
     /// What is asked, and what the paper found.
@@ -70,9 +73,11 @@ pub struct Experiment {
     /// Whether value maps belong to it.
     #[serde(default)]
     pub value_maps: bool,
-    /// The paper's grid.
+    /// The paper's grid. A file of one's own may have one scale only.
+    #[serde(default)]
     pub paper: Grid,
     /// One that two cores do in minutes.
+    #[serde(default)]
     pub small: Grid,
     /// What is compared.
     #[serde(default, rename = "variant")]
@@ -218,6 +223,13 @@ pub struct Selection {
     pub variants: Vec<String>,
 }
 
+impl Grid {
+    /// Whether the file does not have this scale.
+    fn is_empty(&self) -> bool {
+        self.tasks.is_empty() && self.command.is_empty()
+    }
+}
+
 impl Experiment {
     /// The experiment of that name, or of a file that ends in `.toml`.
     pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
@@ -226,7 +238,7 @@ impl Experiment {
                 .map_err(|source| ExperimentError::Io { place: name.to_owned(), source })?;
             let stem =
                 Path::new(name).file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());
-            return Self::parse(&stem, &text, name);
+            return Ok(Experiment { argument: name.to_owned(), ..Self::parse(&stem, &text, name)? });
         }
         let Some((_, text)) = FILES.iter().find(|(found, _)| *found == name) else {
             let near: Vec<String> =
@@ -244,7 +256,14 @@ impl Experiment {
         let invalid = |reason: String| ExperimentError::Invalid { place: place.to_owned(), reason };
         let mut experiment: Experiment = toml::from_str(text).map_err(|e| invalid(e.to_string()))?;
         experiment.name = name.to_owned();
+        experiment.argument = name.to_owned();
+        if experiment.paper.is_empty() && experiment.small.is_empty() {
+            return Err(invalid("there is nothing to run: it needs [small] or [paper] with tasks".into()));
+        }
         for (scale, grid) in [(Scale::Paper, &experiment.paper), (Scale::Small, &experiment.small)] {
+            if grid.is_empty() {
+                continue;
+            }
             let runs = !grid.tasks.is_empty();
             if runs != grid.command.is_empty() {
                 return Err(invalid(format!("[{scale}] has to have either tasks or a command")));
@@ -273,6 +292,13 @@ impl Experiment {
     /// The runs of a part of a scale.
     pub fn select(&self, scale: Scale, selection: &Selection) -> Result<Vec<Spec>, ExperimentError> {
         let grid = self.grid(scale);
+        if grid.is_empty() {
+            let other = if scale == Scale::Small { Scale::Paper } else { Scale::Small };
+            return Err(ExperimentError::Choice(format!(
+                "experiment {} has no [{scale}]; choose --scale {other}",
+                self.name
+            )));
+        }
         let tasks = self.tasks(scale, &selection.tasks)?;
         let here = |variant: &&Variant| variant.only.is_none_or(|only| only == scale);
         let labels: Vec<&str> = self.variants.iter().filter(here).map(|v| v.label.as_str()).collect();

@@ -37,15 +37,33 @@ pub fn methods() -> BTreeMap<String, String> {
     methods
 }
 
+/// A setting, `key=value` joined by `;`, with numbers in one notation.
+fn pairs(setting: &str) -> BTreeMap<&str, String> {
+    let value = |text: &str| {
+        text.replace('_', "").parse().map_or_else(|_| text.to_owned(), |number: f64| number.to_string())
+    };
+    setting.split(';').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k, value(v))).collect()
+}
+
 /// Whether two settings, `key=value` joined by `;`, are the same in another order or notation.
 pub fn same_setting(a: &str, b: &str) -> bool {
-    fn pairs(setting: &str) -> BTreeMap<&str, String> {
-        let value = |text: &str| {
-            text.replace('_', "").parse().map_or_else(|_| text.to_owned(), |number: f64| number.to_string())
-        };
-        setting.split(';').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k, value(v))).collect()
-    }
     pairs(a) == pairs(b)
+}
+
+/// What the paper sets for ALBUM in all environments.
+pub(crate) fn hyperparameter(published: &Published, name: &str) -> Option<f64> {
+    let rows = published.rows("hyperparameters").ok()?;
+    let row =
+        rows.iter().find(|row| row.method == "ALBUM" && row.environment.is_empty() && row.metric == name)?;
+    Some(row.mean)
+}
+
+/// Whether a setting of ALBUM says nothing but what the paper sets anyway.
+pub(crate) fn is_default(published: &Published, setting: &str) -> bool {
+    let known = |key: &str, value: &String| {
+        hyperparameter(published, key).is_some_and(|default| default.to_string() == *value)
+    };
+    pairs(setting).iter().all(|(key, value)| known(key, value))
 }
 
 /// Looks up what a study's numbers are held against.

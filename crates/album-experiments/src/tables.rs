@@ -1,13 +1,14 @@
 //! The tables of a study: measured beside published, and who is better than whom.
 
-use crate::experiment::Protocol;
+use crate::experiment::{Protocol, Source};
 use crate::line::{BOOTSTRAP_SEED, Line, Over, Verdict, lines, matrix, variants};
-use crate::reference::Reference;
+use crate::reference::{Reference, hyperparameter, is_default};
 use crate::study::{Cell, Study};
-use album_report::number::{compact, fixed, scientific};
+use album_report::number::{compact, fixed, grouped, scientific};
 use album_report::published::Published;
 use album_report::statistics::{Bootstrap, Divisor, Scores, improvement};
 use album_report::table::{Align, Cell as Entry, Table};
+use std::collections::BTreeSet;
 
 /// Names of variants that are longer than this wrap.
 const LONG: usize = 32;
@@ -29,17 +30,17 @@ pub fn tables(study: &Study, published: &Published) -> Vec<Made> {
     let of = |metric: &String| lines(study, published, metric);
     let scores: Vec<Line> = study.metrics.iter().filter(|metric| *metric == "success").flat_map(of).collect();
     if !scores.is_empty() {
-        made.push(Made { name: "", table: shown(study, &scores, false), data: data(study, &scores) });
+        made.push(Made { name: "", table: shown(study, &scores, published), data: data(study, &scores) });
     }
     let others: Vec<Line> = study.metrics.iter().filter(|metric| *metric != "success").flat_map(of).collect();
     if !others.is_empty() {
         made.push(Made {
             name: "statistics",
-            table: shown(study, &others, true),
+            table: shown(study, &others, published),
             data: data(study, &others),
         });
     }
-    made.extend(improvements(study));
+    made.extend(improvements(study, published));
     made
 }
 
@@ -85,7 +86,8 @@ pub(crate) fn place(line: &Line) -> String {
     }
 }
 
-fn shown(study: &Study, lines: &[Line], metrics: bool) -> Table {
+fn shown(study: &Study, lines: &[Line], published: &Published) -> Table {
+    let metrics = lines.iter().any(|line| line.metric != "success");
     let any = |of: fn(&Line) -> bool| lines.iter().any(of);
     let same = any(|line| matches!(line.reference, Reference::Same(_)));
     let elsewhere = any(|line| matches!(line.reference, Reference::Elsewhere(_)));
@@ -121,7 +123,7 @@ fn shown(study: &Study, lines: &[Line], metrics: bool) -> Table {
 
     // A rule between variants helps where they have several lines.
     let ruled = !metrics && lines.windows(2).any(|pair| pair[0].variant == pair[1].variant);
-    let mut table = Table::new(header).align(align).caption(caption(study, lines, same, elsewhere));
+    let mut table = Table::new(header).align(align).caption(caption(study, lines, elsewhere, published));
     if lines.iter().any(|line| line.variant.chars().count() > LONG) {
         table = table.wrap(usize::from(metrics), LONG);
     }
@@ -209,7 +211,8 @@ fn with_deviation(line: &Line, mean: f64, mixed: bool) -> String {
     format!("{mean} ± {}{mark}", written(&line.metric, deviation))
 }
 
-fn caption(study: &Study, lines: &[Line], same: bool, elsewhere: bool) -> String {
+fn caption(study: &Study, lines: &[Line], elsewhere: bool, published: &Published) -> String {
+    let same = lines.iter().any(|line| matches!(line.reference, Reference::Same(_)));
     let metrics: Vec<&str> = study.metrics.iter().map(String::as_str).collect();
     let success = lines.iter().any(|line| line.metric == "success");
     let mut parts = Vec::new();
@@ -241,6 +244,7 @@ fn caption(study: &Study, lines: &[Line], same: bool, elsewhere: bool) -> String
                 .into(),
         );
     }
+    parts.extend(short_budget(study, lines, published));
     if elsewhere {
         parts.push(
             "The paper does not have these tasks: its mean is over other tasks and serves as orientation."
@@ -248,6 +252,29 @@ fn caption(study: &Study, lines: &[Line], same: bool, elsewhere: bool) -> String
         );
     }
     parts.join(" ")
+}
+
+/// Runs of fewer steps than the published ones are not the same experiment, and the table has to say so.
+fn short_budget(study: &Study, lines: &[Line], published: &Published) -> Option<String> {
+    let full = hyperparameter(published, "steps")?;
+    let compared = lines.iter().filter(|line| matches!(line.reference, Reference::Same(_)));
+    let steps = |cell: &Cell| {
+        let results = cell.runs.iter().filter_map(|run| run.records.as_ref()?.result.as_ref());
+        cell.at.or(results.map(|result| result.steps).max())
+    };
+    let short: BTreeSet<u64> = compared
+        .filter(|line| study.cells[line.cell].source == Source::Agent)
+        .filter_map(|line| steps(&study.cells[line.cell]))
+        .filter(|steps| (*steps as f64) < full)
+        .collect();
+    let short: Vec<String> = short.into_iter().map(|steps| grouped(steps as i64)).collect();
+    (!short.is_empty()).then(|| {
+        format!(
+            "The runs have {} steps, the published ones {}: the difference says how far the shorter budget gets.",
+            short.join(" or "),
+            grouped(full as i64)
+        )
+    })
 }
 
 /// One number a field.
@@ -318,13 +345,16 @@ fn data(study: &Study, lines: &[Line]) -> Table {
 }
 
 /// The probability that one variant beats each other one on the tasks that both have.
-fn improvements(study: &Study) -> Option<Made> {
+///
+/// The one is ALBUM as the paper has it, where there is such a variant.
+fn improvements(study: &Study, published: &Published) -> Option<Made> {
     let variants = variants(study);
     let cell = |place: &usize| &study.cells[*place];
-    let is_album = |variant: &&(&str, Vec<usize>)| cell(&variant.1[0]).method == "ALBUM";
-    let first = (variants.iter().find(|variant| variant.0 == "ALBUM"))
-        .or_else(|| variants.iter().find(is_album))
-        .or(variants.first())?;
+    let is_default = |variant: &&(&str, Vec<usize>)| {
+        let cell = cell(&variant.1[0]);
+        cell.method == "ALBUM" && is_default(published, &cell.setting)
+    };
+    let first = variants.iter().find(is_default).or(variants.first())?;
     let header = ["variant", "over", "tasks", "seeds", "probability", "95 % interval"];
     let mut table = Table::new(header)
         .align([Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Right])

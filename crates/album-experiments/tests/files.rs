@@ -77,6 +77,31 @@ fn mistakes_are_named() {
     assert!(message(&text.replace("seeds = 8", "sedes = 8")).contains("unknown field `sedes`"));
     assert!(message(&text.replace("scene-play = [2]", "scene-play = [6]")).contains("task6"));
     assert!(message(&text.replace("seeds = 8", "seeds = 0")).contains("needs seeds = N"));
+    let one_scale = |from: &str, to: &str| {
+        let (start, end) = (text.find(from).unwrap(), text.find(to).unwrap());
+        format!("{}{}", &text[..start], &text[end..])
+    };
+    let short = Experiment::parse("x", &one_scale("[paper]", "[small]"), "x.toml").unwrap();
+    assert_eq!(short.specs(Scale::Small).unwrap().len(), 3 * 8);
+    assert!(short.specs(Scale::Paper).unwrap_err().to_string().contains("no [paper]; choose --scale small"));
+    assert!(message(&one_scale("[paper]", "[[variant]]")).contains("nothing to run"));
     assert!(message("title = 1").starts_with("x.toml: "));
     assert!(matches!(Experiment::find("no/such.toml"), Err(ExperimentError::Io { .. })));
+}
+
+/// The experiments that do not come with the program are files like any user's.
+#[test]
+fn those_of_a_short_budget_are_valid() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/short");
+    let mut runs = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let experiment = Experiment::find(path.to_str().unwrap()).unwrap();
+        assert_eq!(experiment.argument, path.to_str().unwrap());
+        let scale = if experiment.small.seeds > 0 { Scale::Small } else { Scale::Paper };
+        runs.push((experiment.name.clone(), experiment.specs(scale).unwrap().len()));
+    }
+    runs.sort();
+    // Two variants of the second are one run: that of the agent and that of its data.
+    assert_eq!(runs, [("cube-single".to_owned(), 6 * 3), ("manipulation".to_owned(), 2 * 4)]);
 }

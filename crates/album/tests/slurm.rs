@@ -195,28 +195,38 @@ fn a_submission_that_fails_halfway_is_taken_back() {
     );
 }
 
-#[test]
-fn a_run_that_is_killed_in_a_job_counts_as_failed() {
+/// What becomes of a run whose job runs this shell script in place of album.
+fn failed_in_a_job(program: &str, code: i32, words: &str) {
     let folder = folder(100);
     let bin = stand_ins(
         folder.path(),
-        &[("sbatch", "echo 1"), ("scontrol", CONFIG), ("squeue", ""), ("killed", "kill -9 $$")],
+        &[("sbatch", "echo 1"), ("scontrol", CONFIG), ("squeue", ""), ("not-album", program)],
     );
     let usual = format!("{}:/usr/bin:/bin", bin.display());
     let runs = strings(&json(&slurm(folder.path(), Some(Path::new(&usual)), &["--json"]))["runs"]);
     // The script as it is, but for the program.
     let script = folder.path().join("results/slurm/tiny-small/1/job.sh");
     let text = std::fs::read_to_string(&script).unwrap();
-    let program = bin.join("killed");
+    let program = bin.join("not-album");
     let text = text.replace(env!("CARGO_BIN_EXE_album"), program.to_str().unwrap());
     std::fs::write(&script, text).unwrap();
     let mut job = Command::new("bash");
     job.arg(&script).arg("3").env("SLURM_ARRAY_JOB_ID", "7").env("SLURM_ARRAY_TASK_ID", "0");
-    assert_eq!(job.output().unwrap().status.code(), Some(137));
+    assert_eq!(job.output().unwrap().status.code(), Some(code));
     let status = json(&reproduce(folder.path(), "results", None, &["--status", "--json"]));
     let run = &status["runs"][3];
     assert_eq!((run["id"].as_str(), run["state"].as_str()), (Some(&*runs[3]), Some("failed")));
-    assert!(run["failure"].as_str().unwrap().contains("signal 9"), "{run}");
+    assert!(run["failure"].as_str().unwrap().contains(words), "{run}");
+}
+
+#[test]
+fn a_run_that_is_killed_in_a_job_counts_as_failed() {
+    failed_in_a_job("kill -9 $$", 137, "signal 9");
+}
+
+#[test]
+fn a_time_limit_that_comes_before_training_is_named() {
+    failed_in_a_job("kill -USR1 $PPID; exec sleep 20", 143, "--slurm-time has to be longer");
 }
 
 /// Whether there is a cluster.

@@ -121,7 +121,7 @@ impl Plan {
             Failure::Config(format!(
                 "{} has no run `{id}`; `album reproduce {} --scale {} --dry-run` lists them",
                 self.name(),
-                self.experiment.name,
+                shell(&self.experiment.argument),
                 self.scale
             ))
         })

@@ -1,6 +1,6 @@
 //! What the runs of a plan say, for the report.
 
-use super::plan::{Plan, Work};
+use super::plan::{Plan, Work, shell};
 use super::results::{Results, State};
 use crate::failure::Failure;
 use album_experiments::{Cell, Run, Study};
@@ -19,7 +19,7 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Failure> {
         protocol: experiment.grid(plan.scale).protocol,
         metrics: experiment.metrics.clone(),
         value_maps: experiment.value_maps,
-        command: format!("album reproduce {} --scale {}", experiment.name, plan.scale),
+        command: format!("album reproduce {} --scale {}", shell(&experiment.argument), plan.scale),
         cells: Vec::new(),
         outputs: None,
     };

@@ -56,9 +56,15 @@ else
 fi
 
 # A run that fails notes why; one that was killed, or that could not be started, cannot.
-if [ "$code" -ge 126 ] && [ -z "$reason" ]; then
+why=
+if [ "$code" -eq 143 ] && [ "$reason" = limit ]; then
+    # It did not listen yet. In the queue again, it would come as far and no further.
+    why="the time limit came before training began; --slurm-time has to be longer"
+elif [ "$code" -ge 126 ] && [ -z "$reason" ]; then
     why="could not be started (exit code $code)"
     [ "$code" -gt 128 ] && why="ended by signal $((code - 128)), perhaps for want of memory"
+fi
+if [ -n "$why" ]; then
     echo "{\"code\": null, \"message\": \"$why; job $job on $(hostname)\"}" >"$failed/.$run.$job.tmp" &&
         mv "$failed/.$run.$job.tmp" "$failed/$run.json"
 fi
