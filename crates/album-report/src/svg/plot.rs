@@ -1,13 +1,17 @@
 //! Plots of series over two axes.
 
+mod frame;
+mod series;
+
 use super::axis::{Axis, AxisSpec, Scale};
 use super::colour::{Ink, open_rule_group};
-use super::decimate::{self, Point};
 use super::figure::Figure;
-use super::legend::{self, Corner, Key, Legend, Sample, Shape};
+use super::legend::{self, Corner, Key, Legend, Shape};
 use super::lettering::{self, Anchor, NORMAL, SMALL, TITLE};
 use super::occupancy::Occupancy;
 use crate::number::coordinate;
+use frame::{Frame, INSET};
+use series::{FEW, Kind, Series};
 
 /// A plot, built series by series.
 ///
@@ -39,29 +43,6 @@ pub struct Plot {
     /// How many series have taken a colour from the palette.
     coloured: usize,
 }
-
-#[derive(Clone, Debug)]
-struct Series {
-    name: String,
-    ink: Ink,
-    kind: Kind,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Line(Vec<(f64, f64)>),
-    Dashed(Vec<(f64, f64)>),
-    Markers(Vec<(f64, f64)>, Shape),
-    Points(Vec<(f64, f64)>, Shape),
-    /// Points with their labels.
-    Labelled(Vec<(f64, f64)>, Vec<String>, Shape),
-    /// `x`, lower and upper `y`.
-    Band(Vec<(f64, f64, f64)>),
-    Flags(Vec<(f64, f64)>),
-}
-
-/// Up to so many points are drawn as markers of the series' shape, beyond that as dots.
-const FEW: usize = 60;
 
 impl Plot {
     /// An empty plot. An empty title takes no room.
@@ -566,240 +547,4 @@ enum Place {
     Top,
     Right,
     Inside(Corner),
-}
-
-/// Room between the border of a legend inside the plot and its keys.
-const INSET: f64 = 6.0;
-
-/// The rectangle of the data and its axes.
-struct Frame {
-    left: f64,
-    top: f64,
-    width: f64,
-    height: f64,
-    x: Axis,
-    y: Axis,
-}
-
-impl Frame {
-    /// Places elements drawn in pixels of the frame, and cuts off what leaves it.
-    fn clip(&self, elements: &str) -> String {
-        // A little slack keeps lines along the border whole.
-        const SLACK: f64 = 1.5;
-        if elements.is_empty() {
-            return String::new();
-        }
-        let c = |v: f64| coordinate(v, 1);
-        let (width, height) = (c(self.width + 2.0 * SLACK), c(self.height + 2.0 * SLACK));
-        // An inner <svg> clips without needing an id, which other figures might have too.
-        format!(
-            "<svg x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"-{SLACK} -{SLACK} {width} {height}\" overflow=\"hidden\">\n{elements}</svg>\n",
-            c(self.left - SLACK),
-            c(self.top - SLACK)
-        )
-    }
-
-    /// A point in pixels of the frame, unless it cannot be drawn.
-    fn pixel(&self, (x, y): (f64, f64)) -> Option<Point> {
-        let drawable = self.x.scale.accepts(x) && self.y.scale.accepts(y);
-        drawable.then(|| (limit(self.x.place(x)), limit(self.height - self.y.place(y))))
-    }
-
-    /// Whether a point lies within the frame, or on its border.
-    fn shows(&self, (x, y): Point) -> bool {
-        x >= -0.5 && y >= -0.5 && x <= self.width + 0.5 && y <= self.height + 0.5
-    }
-
-    /// The pieces of a line between points that cannot be drawn.
-    fn runs(&self, points: &[(f64, f64)]) -> Vec<Vec<Point>> {
-        let pixels: Vec<Option<Point>> = points.iter().map(|p| self.pixel(*p)).collect();
-        split(&pixels)
-    }
-
-    /// The pieces of a band, as x, upper and lower edge in pixels.
-    fn band_runs(&self, edges: &[(f64, f64, f64)]) -> Vec<Vec<(f64, f64, f64)>> {
-        let pixels: Vec<Option<(f64, f64, f64)>> = edges
-            .iter()
-            .map(|(x, lower, upper)| {
-                // On a logarithmic axis a lower edge at or below zero reaches the bottom.
-                let cut = self.y.scale == Scale::Log && *lower <= 0.0 && *upper > 0.0;
-                let lower = if cut { self.y.lo.min(*upper) } else { *lower };
-                Some((self.pixel((*x, *upper))?, self.pixel((*x, lower))?)).map(|(u, l)| (u.0, u.1, l.1))
-            })
-            .collect();
-        split(&pixels)
-    }
-
-    /// The box a legend would take in a corner: x, y, width, height in pixels of the frame.
-    fn corner_box(&self, keys: &[Key], corner: Corner) -> (f64, f64, f64, f64) {
-        const MARGIN: f64 = 6.0;
-        let (width, height) = legend::column_size(keys);
-        let (width, height) = (width + 2.0 * INSET, height + 2.0 * INSET);
-        let (right, bottom) = (self.width - width - MARGIN, self.height - height - MARGIN);
-        let (x, y) = match corner {
-            Corner::TopLeft => (MARGIN, MARGIN),
-            Corner::TopRight => (right, MARGIN),
-            Corner::BottomLeft => (MARGIN, bottom),
-            Corner::BottomRight => (right, bottom),
-        };
-        (x, y, width, height)
-    }
-}
-
-/// Far outside the frame one place is as good as another.
-fn limit(pixels: f64) -> f64 {
-    pixels.clamp(-1e5, 1e5)
-}
-
-fn split<T: Copy>(items: &[Option<T>]) -> Vec<Vec<T>> {
-    items
-        .split(Option::is_none)
-        .filter(|run| !run.is_empty())
-        .map(|run| run.iter().copied().flatten().collect())
-        .collect()
-}
-
-impl Series {
-    fn key(&self) -> Key {
-        let sample = match &self.kind {
-            Kind::Line(_) => Sample::Line,
-            Kind::Dashed(_) => Sample::Dashed,
-            Kind::Markers(_, shape) => Sample::LineMarker(*shape),
-            Kind::Points(points, _) if points.len() > FEW => Sample::Dots,
-            Kind::Points(_, shape) | Kind::Labelled(_, _, shape) => Sample::Marker(*shape),
-            Kind::Band(_) => Sample::Band,
-            Kind::Flags(_) => Sample::Ring,
-        };
-        let count = matches!(self.kind, Kind::Flags(_)).then(|| self.kind.points().len());
-        Key { name: self.name.clone(), ink: self.ink, sample, count }
-    }
-
-    fn xs(&self) -> Box<dyn Iterator<Item = f64> + '_> {
-        match &self.kind {
-            Kind::Band(edges) => Box::new(edges.iter().map(|e| e.0)),
-            kind => Box::new(kind.points().iter().map(|p| p.0)),
-        }
-    }
-
-    fn ys(&self) -> Box<dyn Iterator<Item = f64> + '_> {
-        match &self.kind {
-            Kind::Band(edges) => Box::new(edges.iter().flat_map(|e| [e.1, e.2])),
-            kind => Box::new(kind.points().iter().map(|p| p.1)),
-        }
-    }
-
-    fn group(&self, content: &str) -> String {
-        let title = if self.name.is_empty() { String::new() } else { lettering::title(&self.name) };
-        format!("{}{title}{content}</g>\n", self.ink.open_group())
-    }
-
-    /// Lines and bands, which may leave the frame and are clipped to it.
-    fn draw_clipped(&self, frame: &Frame) -> String {
-        let c = |v: f64| coordinate(v, 1);
-        let stroke = match &self.kind {
-            Kind::Line(points) | Kind::Markers(points, _) => Some((points, "")),
-            Kind::Dashed(points) => Some((points, " stroke-dasharray=\"6 4\"")),
-            Kind::Band(edges) => {
-                let mut d = String::new();
-                for run in frame.band_runs(edges) {
-                    let thin = decimate::band(&run, frame.width);
-                    let forth = thin.iter().map(|p| (p.0, p.1));
-                    let back = thin.iter().rev().map(|p| (p.0, p.2));
-                    for (i, p) in forth.chain(back).enumerate() {
-                        d.push_str(&format!("{}{} {}", if i == 0 { "M" } else { "L" }, c(p.0), c(p.1)));
-                    }
-                    d.push('z');
-                }
-                if d.is_empty() {
-                    return String::new();
-                }
-                return self.group(&format!("<path d=\"{d}\" fill=\"currentColor\" fill-opacity=\".2\"/>"));
-            }
-            _ => None,
-        };
-        let Some((points, dash)) = stroke else { return String::new() };
-        let mut d = String::new();
-        for run in frame.runs(points) {
-            for (i, p) in decimate::straighten(decimate::line(&run, frame.width)).iter().enumerate() {
-                d.push_str(&format!("{}{} {}", if i == 0 { "M" } else { "L" }, c(p.0), c(p.1)));
-            }
-            if run.len() == 1 {
-                d.push_str("h0"); // with round caps, a lone point between gaps is a dot
-            }
-        }
-        if d.is_empty() {
-            return String::new();
-        }
-        self.group(&format!(
-            "<path d=\"{d}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\" \
-             stroke-linejoin=\"round\" stroke-linecap=\"round\"{dash}/>"
-        ))
-    }
-
-    /// Dots, markers and rings, which are shown whole or not at all.
-    fn draw_marks(&self, frame: &Frame) -> String {
-        let points = self.kind.points();
-        let places = points.iter().filter_map(|p| frame.pixel(*p)).filter(|p| frame.shows(*p));
-        let (shape, radius) = match &self.kind {
-            Kind::Markers(_, shape) => (*shape, 3.5),
-            Kind::Points(_, shape) if points.len() <= FEW => (*shape, 4.0),
-            Kind::Labelled(_, _, shape) => (*shape, 4.0),
-            Kind::Points(..) => {
-                let width = if points.len() <= 600 { 4.0 } else { 2.4 };
-                let mut d = String::new();
-                // Relative moves in whole units take half the text of absolute coordinates.
-                let mut pen = (0, 0);
-                for (x, y, down) in decimate::dots(places) {
-                    d.push_str(&format!("m{} {}v{down}", x - pen.0, y - pen.1));
-                    pen = (x, y + down);
-                }
-                if d.is_empty() {
-                    return String::new();
-                }
-                return self.group(&format!(
-                    "<path d=\"{d}\" transform=\"scale({})\" fill=\"none\" stroke=\"currentColor\" \
-                     stroke-width=\"{}\" stroke-linecap=\"round\"/>",
-                    decimate::DOT_UNIT,
-                    width / decimate::DOT_UNIT
-                ));
-            }
-            Kind::Flags(_) => {
-                // Rings within a pixel of each other look like one.
-                let mut seen = std::collections::BTreeSet::new();
-                let d: String = places
-                    .filter(|p| seen.insert((p.0.round() as i64, p.1.round() as i64)))
-                    .map(|p| Shape::Circle.path(p.0, p.1, 5.0))
-                    .collect();
-                if d.is_empty() {
-                    return String::new();
-                }
-                return self.group(&format!(
-                    "<path d=\"{d}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/>"
-                ));
-            }
-            Kind::Line(_) | Kind::Dashed(_) | Kind::Band(_) => return String::new(),
-        };
-        let d: String = places.map(|p| shape.path(p.0, p.1, radius)).collect();
-        if d.is_empty() {
-            return String::new();
-        }
-        self.group(&format!(
-            "<path d=\"{d}\" fill=\"currentColor\" stroke=\"#fff\" style=\"stroke:var(--album-paper,#fff)\"/>"
-        ))
-    }
-}
-
-impl Kind {
-    fn points(&self) -> &[(f64, f64)] {
-        match self {
-            Kind::Line(points)
-            | Kind::Dashed(points)
-            | Kind::Markers(points, _)
-            | Kind::Points(points, _)
-            | Kind::Labelled(points, _, _)
-            | Kind::Flags(points) => points,
-            Kind::Band(_) => &[],
-        }
-    }
 }
