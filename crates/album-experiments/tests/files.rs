@@ -82,7 +82,7 @@ fn mistakes_are_named() {
         format!("{}{}", &text[..start], &text[end..])
     };
     let short = Experiment::parse("x", &one_scale("[paper]", "[small]"), "x.toml").unwrap();
-    assert_eq!(short.specs(Scale::Small).unwrap().len(), 3 * 8);
+    assert_eq!(short.specs(Scale::Small).unwrap().len(), 3 * 5);
     assert!(short.specs(Scale::Paper).unwrap_err().to_string().contains("no [paper]; choose --scale small"));
     assert!(message(&one_scale("[paper]", "[[variant]]")).contains("nothing to run"));
     assert!(message("title = 1").starts_with("x.toml: "));
@@ -103,5 +103,5 @@ fn those_of_a_short_budget_are_valid() {
     }
     runs.sort();
     // Two variants of the second are one run: that of the agent and that of its data.
-    assert_eq!(runs, [("cube-single".to_owned(), 6 * 3), ("manipulation".to_owned(), 2 * 4)]);
+    assert_eq!(runs, [("cube-single".to_owned(), 6 * 2), ("manipulation".to_owned(), 2 * 4)]);
 }
