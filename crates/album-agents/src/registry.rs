@@ -98,12 +98,8 @@ impl Kind {
 /// The algorithm of a name.
 pub fn find(name: &str) -> Result<&'static Kind, AgentError> {
     let all = || AGENTS.iter().map(|kind| kind.name);
-    AGENTS.iter().find(|kind| kind.name == name).ok_or_else(|| {
-        let near: Vec<String> = suggest::nearest(name, all(), 2).into_iter().map(str::to_owned).collect();
-        let hint = match near.is_empty() {
-            true => format!("; there are {}", all().collect::<Vec<_>>().join(", ")),
-            false => suggest::did_you_mean(&near),
-        };
-        AgentError::Unknown { name: name.to_owned(), hint }
-    })
+    AGENTS
+        .iter()
+        .find(|kind| kind.name == name)
+        .ok_or_else(|| AgentError::Unknown { name: name.to_owned(), hint: suggest::hint(name, all()) })
 }

@@ -26,6 +26,19 @@ pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, count:
     near.into_iter().take(count).map(|(_, name)| name).collect()
 }
 
+/// The end of a message about a name that is none of `names`: those it looks like, or else all of them.
+///
+/// ```
+/// use album_data::suggest::hint;
+/// assert_eq!(hint("gama", ["gamma", "seed"]), "; did you mean `gamma`?");
+/// assert_eq!(hint("batch", ["gamma", "seed"]), "; there are gamma, seed");
+/// ```
+pub fn hint<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let near: Vec<String> = nearest(found, names.iter().copied(), 2).into_iter().map(str::to_owned).collect();
+    if near.is_empty() { format!("; there are {}", names.join(", ")) } else { did_you_mean(&near) }
+}
+
 /// `; did you mean ...?` for the end of an error message, or nothing.
 pub fn did_you_mean(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();

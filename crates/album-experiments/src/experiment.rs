@@ -1,5 +1,6 @@
 //! One experiment: a table or figure of the paper as a grid of runs.
 
+use crate::check::check;
 use crate::error::ExperimentError;
 use album_data::ogbench::TaskName;
 use album_data::suggest;
@@ -225,7 +226,7 @@ pub struct Selection {
 
 impl Grid {
     /// Whether the file does not have this scale.
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.command.is_empty()
     }
 }
@@ -257,22 +258,7 @@ impl Experiment {
         let mut experiment: Experiment = toml::from_str(text).map_err(|e| invalid(e.to_string()))?;
         experiment.name = name.to_owned();
         experiment.argument = name.to_owned();
-        if experiment.paper.is_empty() && experiment.small.is_empty() {
-            return Err(invalid("there is nothing to run: it needs [small] or [paper] with tasks".into()));
-        }
-        for (scale, grid) in [(Scale::Paper, &experiment.paper), (Scale::Small, &experiment.small)] {
-            if grid.is_empty() {
-                continue;
-            }
-            let runs = !grid.tasks.is_empty();
-            if runs != grid.command.is_empty() {
-                return Err(invalid(format!("[{scale}] has to have either tasks or a command")));
-            }
-            if runs && (grid.seeds == 0 || experiment.variants.is_empty()) {
-                return Err(invalid(format!("[{scale}] has tasks, so it needs seeds = N and a [[variant]]")));
-            }
-            experiment.specs(scale).map_err(|e| invalid(format!("[{scale}]: {e}")))?;
-        }
+        check(&experiment).map_err(invalid)?;
         Ok(experiment)
     }
 
@@ -366,15 +352,7 @@ pub fn environment(task: &TaskName) -> String {
 }
 
 fn unknown(what: &str, found: &str, all: &[&str], experiment: &str, scale: Scale) -> ExperimentError {
-    let near: Vec<String> =
-        suggest::nearest(found, all.iter().copied(), 2).into_iter().map(str::to_owned).collect();
-    let hint = if near.is_empty() {
-        let mut all = all.to_vec();
-        all.dedup();
-        format!("; there are {}", all.join(", "))
-    } else {
-        suggest::did_you_mean(&near)
-    };
+    let hint = suggest::hint(found, all.iter().copied());
     ExperimentError::Choice(format!("experiment {experiment} has no {what} `{found}` at scale {scale}{hint}"))
 }
 

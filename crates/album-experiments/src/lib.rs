@@ -8,6 +8,7 @@
 //! - [`tables`], [`figures`]: what a report shows;
 //! - [`write()`]: the report.
 
+mod check;
 mod error;
 mod experiment;
 pub mod figures;

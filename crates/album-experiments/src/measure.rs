@@ -4,6 +4,20 @@ use crate::experiment::{Protocol, Source};
 use crate::study::{Cell, Run};
 use album_train::{Records, RunResult};
 
+/// What can be measured.
+pub(crate) const METRICS: [&str; 10] = [
+    "success",
+    "steps_to_half_success",
+    "condition",
+    "g_b_satisfied",
+    "trajectories_reaching_goal",
+    "v_max",
+    "v_mean",
+    "v_min",
+    "v_max_minus_v_mean",
+    "v_max_minus_v_min",
+];
+
 /// The values of a metric by seed, in order: of the runs that have come far enough to have it. Metrics and units are
 /// those of `experiments/published/README.md`.
 ///

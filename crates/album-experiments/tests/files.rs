@@ -85,6 +85,13 @@ fn mistakes_are_named() {
     assert_eq!(short.specs(Scale::Small).unwrap().len(), 3 * 5);
     assert!(short.specs(Scale::Paper).unwrap_err().to_string().contains("no [paper]; choose --scale small"));
     assert!(message(&one_scale("[paper]", "[[variant]]")).contains("nothing to run"));
+    assert!(message(&text.replace("seeds = 5", "seeds = 9223372036854775807")).contains("10000 at most"));
+    assert!(message(&text.replace("scene-play = [2]", "scene-play = []")).contains("no task of scene-play"));
+    assert!(message(&text.replace("\"K = 10\"", "\"K = 5\"")).contains("two variants are called `K = 5`"));
+    let other = message(&text.replace("published = \"k-sweep\"", "published = \"k-swep\""));
+    assert!(other.contains("no published table `k-swep`; did you mean `k-sweep`?"), "{other}");
+    let other = message(&text.replace("\"steps_to_half_success\"", "\"sucess\""));
+    assert!(other.contains("no metric `sucess`; did you mean `success`?"), "{other}");
     assert!(message("title = 1").starts_with("x.toml: "));
     assert!(matches!(Experiment::find("no/such.toml"), Err(ExperimentError::Io { .. })));
 }

@@ -195,13 +195,7 @@ impl Published {
         if let Some((_, rows)) = self.tables.iter().find(|(name, _)| *name == table) {
             return Ok(rows);
         }
-        let near: Vec<String> =
-            suggest::nearest(table, self.tables(), 2).into_iter().map(str::to_owned).collect();
-        let hint = match near.is_empty() {
-            true => format!("; there are {}", self.tables().collect::<Vec<_>>().join(", ")),
-            false => suggest::did_you_mean(&near),
-        };
-        Err(PublishedError::Unknown { name: table.to_owned(), hint })
+        Err(PublishedError::Unknown { name: table.to_owned(), hint: suggest::hint(table, self.tables()) })
     }
 
     /// The success rates of a table.

@@ -226,13 +226,7 @@ fn merge(base: &mut toml::Table, new: toml::Table, place: &str) -> Result<(), Fa
 }
 
 fn unknown(key: &str, keys: &[&str], place: &str) -> Failure {
-    let near: Vec<String> =
-        suggest::nearest(key, keys.iter().copied(), 2).into_iter().map(str::to_owned).collect();
-    let hint = if near.is_empty() {
-        format!("; there are {}", keys.join(", "))
-    } else {
-        suggest::did_you_mean(&near)
-    };
+    let hint = suggest::hint(key, keys.iter().copied());
     Failure::Config(format!("{place}: unknown key `{key}`{hint}"))
 }
 

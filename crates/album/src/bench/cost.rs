@@ -108,14 +108,8 @@ fn names(asked: &[String]) -> Result<Vec<String>, Failure> {
     all.push(EVERY_STEP);
     for name in asked {
         if !all.contains(&name.as_str()) {
-            let near = suggest::nearest(name, all.iter().copied(), 2)
-                .into_iter()
-                .map(str::to_owned)
-                .collect::<Vec<_>>();
-            return Err(Failure::Usage(format!(
-                "there is no agent `{name}`{}",
-                suggest::did_you_mean(&near)
-            )));
+            let hint = suggest::hint(name, all.iter().copied());
+            return Err(Failure::Usage(format!("there is no agent `{name}`{hint}")));
         }
     }
     Ok(if asked.is_empty() { all.into_iter().map(str::to_owned).collect() } else { asked.to_vec() })

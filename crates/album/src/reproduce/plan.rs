@@ -91,7 +91,13 @@ impl Plan {
             return Ok(plan);
         }
         for spec in plan.experiment.select(scale, selection)? {
-            let config = resolve(&spec, scale)?;
+            let config = resolve(&spec, scale).map_err(|failure| match failure {
+                Failure::Config(reason) => {
+                    let label = &plan.experiment.variants[spec.variant].label;
+                    Failure::Config(format!("experiment {}, `{label}`: {reason}", plan.experiment.name))
+                }
+                other => other,
+            })?;
             let id = format!(
                 "{}-{}-task{}-seed{}-{}",
                 spec.agent,

@@ -1,0 +1,56 @@
+//! What a file of an experiment must be, beyond its form.
+
+use crate::experiment::{Experiment, Grid, Scale};
+use crate::measure::METRICS;
+use album_data::suggest;
+use album_report::published::Published;
+use std::collections::BTreeSet;
+
+/// More seeds than this are a mistake.
+const MOST_SEEDS: u64 = 10_000;
+
+/// Says what is wrong, if anything.
+pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
+    if experiment.paper.is_empty() && experiment.small.is_empty() {
+        return Err("there is nothing to run: it needs [small] or [paper] with tasks".into());
+    }
+    if let Some(table) = &experiment.published {
+        let published = Published::load().map_err(|e| e.to_string())?;
+        published.rows(table).map_err(|e| e.to_string())?;
+    }
+    if let Some(metric) = experiment.metrics.iter().find(|metric| !METRICS.contains(&metric.as_str())) {
+        return Err(format!("there is no metric `{metric}`{}", suggest::hint(metric, METRICS)));
+    }
+    // Tables tell variants apart by their labels.
+    let mut labels = BTreeSet::new();
+    if let Some(twin) = experiment.variants.iter().find(|variant| !labels.insert(&variant.label)) {
+        return Err(format!("two variants are called `{}`", twin.label));
+    }
+    for (scale, grid) in [(Scale::Paper, &experiment.paper), (Scale::Small, &experiment.small)] {
+        if !grid.is_empty() {
+            of_a_scale(experiment, scale, grid).map_err(|reason| format!("[{scale}] {reason}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn of_a_scale(experiment: &Experiment, scale: Scale, grid: &Grid) -> Result<(), String> {
+    let runs = !grid.tasks.is_empty();
+    if runs != grid.command.is_empty() {
+        return Err("has to have either tasks or a command".into());
+    }
+    if runs && (grid.seeds == 0 || experiment.variants.is_empty()) {
+        return Err("has tasks, so it needs seeds = N and a [[variant]]".into());
+    }
+    if grid.seeds > MOST_SEEDS || grid.first_seed.checked_add(grid.seeds).is_none() {
+        return Err(format!(
+            "has {} seeds from {} on; expected {MOST_SEEDS} at most",
+            grid.seeds, grid.first_seed
+        ));
+    }
+    if let Some((environment, _)) = grid.tasks.iter().find(|(_, numbers)| numbers.is_empty()) {
+        return Err(format!("has no task of {environment}: expected numbers from 1 to 5"));
+    }
+    experiment.specs(scale).map_err(|e| e.to_string())?;
+    Ok(())
+}
