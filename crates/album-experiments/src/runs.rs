@@ -46,7 +46,7 @@ pub(crate) fn table(study: &Study, out: &Path) -> Table {
     let mut table = Table::new(header)
         .wrap(0, 40)
         .wrap(5, 40)
-        .wrap(6, 60)
+        .wrap(6, 50)
         .caption("Every run, with the command that makes it.");
     table = table.align([Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left]);
     for (place, cell) in study.cells.iter().enumerate() {

@@ -49,7 +49,8 @@ impl Page {
         self
     }
 
-    /// Begins a section. Pages with three sections or more list them at the top.
+    /// Begins a section. Pages with three sections or more list them at the top, unless what stands there leads to
+    /// them all.
     pub fn section(self, title: impl Into<String>) -> Self {
         let title = title.into();
         self.with(Block::Section { id: plain(&title), title })
@@ -226,7 +227,8 @@ impl Page {
             body.push_str("</section>\n");
         }
         let mut nav = String::new();
-        if contents.len() >= 3 {
+        let linked = |id: &str| summary.contains(&format!("href=\"#{id}\""));
+        if contents.len() >= 3 && !contents.iter().all(|(id, _)| linked(id)) {
             nav.push_str("<nav aria-label=\"Contents\">\n<ul>\n");
             for (id, title) in contents {
                 nav.push_str(&format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title)));
@@ -341,6 +343,17 @@ th,td{padding:.2rem .4rem;white-space:normal}.wrap{min-width:0!important}a{color
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sections_are_listed_unless_the_summary_leads_to_them() {
+        let page = |links: &[&str]| {
+            let links = links.iter().map(|id| (id.to_string(), format!("#{id}")));
+            let page = Page::new("p").links("see", links);
+            ["a", "b", "c"].iter().fold(page, |page, id| page.section(*id)).render()
+        };
+        assert!(page(&["a", "c"]).contains("<nav"));
+        assert!(!page(&["a", "b", "c"]).contains("<nav"));
+    }
 
     #[test]
     fn ids_are_valid_and_never_repeat() {
