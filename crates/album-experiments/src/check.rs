@@ -27,14 +27,16 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
         return Err(format!("two variants are called `{}`", twin.label));
     }
     for (scale, grid) in [(Scale::Paper, &experiment.paper), (Scale::Small, &experiment.small)] {
-        if !grid.is_empty() {
-            of_a_scale(experiment, scale, grid).map_err(|reason| format!("[{scale}] {reason}"))?;
-        }
+        of_a_scale(experiment, scale, grid).map_err(|reason| format!("[{scale}] {reason}"))?;
     }
     Ok(())
 }
 
 fn of_a_scale(experiment: &Experiment, scale: Scale, grid: &Grid) -> Result<(), String> {
+    let given = grid.seeds > 0 || !grid.set.is_empty() || !grid.data.is_empty();
+    if grid.is_empty() && !given {
+        return Ok(()); // The file does not have this scale.
+    }
     let runs = !grid.tasks.is_empty();
     if runs != grid.command.is_empty() {
         return Err("has to have either tasks or a command".into());

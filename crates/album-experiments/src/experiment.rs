@@ -352,7 +352,9 @@ pub fn environment(task: &TaskName) -> String {
 }
 
 fn unknown(what: &str, found: &str, all: &[&str], experiment: &str, scale: Scale) -> ExperimentError {
-    let hint = suggest::hint(found, all.iter().copied());
+    let mut names = all.to_vec();
+    names.dedup(); // an environment stands there once for each of its tasks
+    let hint = suggest::hint(found, names);
     ExperimentError::Choice(format!("experiment {experiment} has no {what} `{found}` at scale {scale}{hint}"))
 }
 

@@ -85,6 +85,11 @@ fn mistakes_are_named() {
     assert_eq!(short.specs(Scale::Small).unwrap().len(), 3 * 5);
     assert!(short.specs(Scale::Paper).unwrap_err().to_string().contains("no [paper]; choose --scale small"));
     assert!(message(&one_scale("[paper]", "[[variant]]")).contains("nothing to run"));
+    assert!(message(&one_scale("[paper.tasks]", "[small]")).contains("[paper] has to have either tasks or"));
+    let main = Experiment::find("main").unwrap();
+    let wanted = album_experiments::Selection { tasks: vec!["walker".into()], ..Default::default() };
+    let other = main.select(Scale::Paper, &wanted).unwrap_err().to_string();
+    assert_eq!(other.matches(" cube-single-play,").count(), 1, "{other}");
     assert!(message(&text.replace("seeds = 5", "seeds = 9223372036854775807")).contains("10000 at most"));
     assert!(message(&text.replace("scene-play = [2]", "scene-play = []")).contains("no task of scene-play"));
     assert!(message(&text.replace("\"K = 10\"", "\"K = 5\"")).contains("two variants are called `K = 5`"));
