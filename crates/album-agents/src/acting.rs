@@ -3,7 +3,7 @@
 use crate::Encoding;
 use crate::algorithm::Decide;
 use crate::noise;
-use album_data::rng;
+use album_base::rng;
 use album_nn::{Pool, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;

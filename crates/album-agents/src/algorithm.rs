@@ -18,7 +18,7 @@ pub trait Setup: std::fmt::Debug {
     fn check(&self) -> Result<(), AgentError>;
 
     /// The hyperparameters of the ALBUM critic, where there is one: its values are bounded only under a condition.
-    fn album_critic(&self) -> Option<&crate::album::Config> {
+    fn album_critic(&self) -> Option<&crate::agents::album::Config> {
         None
     }
 

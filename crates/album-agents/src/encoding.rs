@@ -2,7 +2,8 @@
 //! very few coordinates: with LayerNorm after the activation, a network of two raw coordinates sees little but the angle
 //! of its input.
 
-use album_data::{Dataset, rng};
+use album_base::rng;
+use album_data::Dataset;
 
 /// Observation -> network input: as it is, or standardised and extended by random Fourier features.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::agent::{AgentError, NetworkState};
 use crate::noise;
-use album_data::rng;
+use album_base::rng;
 use album_nn::{Adam, Gradients, Mlp, MlpSpec, Pool};
 use rand_chacha::ChaCha8Rng;
 use std::ops::Index;

@@ -1,6 +1,6 @@
 //! The random numbers of an update.
 
-use album_data::rng;
+use album_base::rng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 

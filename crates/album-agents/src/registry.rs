@@ -1,12 +1,12 @@
 //! The algorithms by name.
 
 use crate::agent::AgentError;
-use crate::algorithm::Setup;
-use crate::{
+use crate::agents::{
     album, bc, cac, cgq, deas, dqc, fawac, fbrac, fql, hinge_iql, idql, ifql, ifql_album, iql, nfql, qc_fql,
     rebrac, srpo,
 };
-use album_data::suggest;
+use crate::algorithm::Setup;
+use album_base::suggest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use album_agents::{AGENTS, Agent, Kind, Learner, Metrics, Moment, SMALL};
+use album_base::rng;
 use album_data::ogbench::ENVIRONMENTS;
-use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
+use album_data::{Batch, Dataset, Rows, Sampler, Segments};
 use album_nn::Pool;
 
 const STEPS: u64 = 8;

@@ -4,7 +4,8 @@
 mod support;
 
 use album_agents::{Agent, AgentState, Learner, Moment};
-use album_data::{Batch, Dataset, Rows, Sampler, Segments, rng};
+use album_base::rng;
+use album_data::{Batch, Dataset, Rows, Sampler, Segments};
 use album_nn::Pool;
 
 fn data() -> Dataset {

@@ -2,7 +2,7 @@
 //! step, all weights after the first and the last.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::album::Config;
+use album_agents::agents::album::Config;
 use album_agents::{Agent, Common, Learner, Metrics};
 use album_data::{Batch, Dataset, Rows, Segments};
 use album_nn::Pool;

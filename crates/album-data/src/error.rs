@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::suggest;
+use album_base::suggest;
 
 /// The file, and within an archive the array, that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

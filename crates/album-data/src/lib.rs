@@ -39,13 +39,10 @@
 //! ```
 
 mod array;
-pub mod atomic;
-pub mod cache;
 mod column;
 pub mod columns;
 mod dataset;
 mod directory;
-pub mod disk;
 pub mod doctor;
 mod episodes;
 mod error;
@@ -55,11 +52,9 @@ mod npy;
 mod npz;
 pub mod ogbench;
 pub mod returns;
-pub mod rng;
 mod row_reader;
 mod sampler;
 mod segments;
-pub mod suggest;
 mod writer;
 
 pub use array::{Array, DType, Data};

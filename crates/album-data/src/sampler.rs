@@ -2,7 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::rng;
+use album_base::rng;
 
 /// Draws transitions uniformly and with replacement.
 ///

@@ -7,10 +7,10 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::array::{Array, DType, Data, elements};
-use crate::atomic::AtomicFile;
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
 use crate::npy::{CHUNK, MAGIC};
+use album_base::atomic::AtomicFile;
 
 /// Writes an `.npz` archive, which appears under its name only on
 /// [`finish`](Self::finish). Equal arrays give equal bytes, whenever written.

@@ -7,7 +7,8 @@ mod common;
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use album_data::{Array, DataError, Npz, NpzWriter, read_npy, rng};
+use album_base::rng;
+use album_data::{Array, DataError, Npz, NpzWriter, read_npy};
 use rand::RngExt;
 
 fn read_all(path: &Path) -> Result<Vec<Array>, DataError> {

@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::Instant;
 
+use album_base::rng;
 use album_data::ogbench::TaskName;
-use album_data::rng;
 use album_envs::ogbench::Limits;
 use album_envs::{Answer, Envs, Python};
 

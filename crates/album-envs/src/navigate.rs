@@ -20,8 +20,9 @@ use std::num::NonZero;
 use std::path::Path;
 use std::thread;
 
+use album_base::rng;
+use album_data::NpzWriter;
 use album_data::ogbench::{MazeSize, within};
-use album_data::{NpzWriter, rng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::EnvError;

@@ -109,8 +109,8 @@ fn deepest(maze: &Maze, center: [f64; 2]) -> Option<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use album_base::rng;
     use album_data::ogbench::MazeSize;
-    use album_data::rng;
 
     #[test]
     fn slides_along_walls() {

@@ -1,7 +1,7 @@
 //! OGBench's pointmaze without MuJoCo.
 
+use album_base::rng;
 use album_data::ogbench::{Family, MazeTask, TaskName, within};
-use album_data::rng;
 
 use crate::env::{Env, Step};
 use crate::error::EnvError;

@@ -2,8 +2,8 @@
 
 use crate::experiment::{Experiment, Grid, Scale};
 use crate::measure::METRICS;
-use album_data::suggest;
-use album_report::published::Published;
+use crate::published::Published;
+use album_base::suggest;
 use std::collections::BTreeSet;
 
 /// More seeds than this are a mistake.

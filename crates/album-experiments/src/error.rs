@@ -54,7 +54,7 @@ pub enum ReportError {
     Figure(PathBuf),
     /// The published numbers.
     #[error(transparent)]
-    Published(#[from] album_report::published::PublishedError),
+    Published(#[from] crate::published::PublishedError),
 }
 
 impl ReportError {

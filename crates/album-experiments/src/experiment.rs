@@ -2,8 +2,8 @@
 
 use crate::check::check;
 use crate::error::ExperimentError;
+use album_base::suggest;
 use album_data::ogbench::TaskName;
-use album_data::suggest;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),*]
+        [$(($name, include_str!(concat!("../experiments/", $name, ".toml")))),*]
     };
 }
 

@@ -3,12 +3,12 @@
 use crate::experiment::Source;
 use crate::line::{BOOTSTRAP_SEED, Line, NORMAL_95, Over, lines, matrix, variants};
 use crate::measure::setting;
+use crate::published::Published;
 use crate::reference::{Reference, place};
 use crate::study::{Cell, Run, Study};
 use crate::tables;
-use album_report::published::Published;
-use album_report::statistics::{Bootstrap, Scores, mean, profile};
-use album_report::svg::{Figure, Ink, Legend, Plot, Scale, panels};
+use album_plot::{Figure, Ink, Legend, Plot, Scale, panels};
+use album_stats::{Bootstrap, Scores, mean, profile};
 use album_train::Records;
 
 /// Resamples for a band, of which there are many; its ends are drawn, not read.
@@ -312,7 +312,7 @@ fn profiles(study: &Study) -> Option<Drawn> {
         if scores.runs() > 1
             && let Ok(intervals) = bootstrap.profile(&scores, &thresholds)
         {
-            let ends = |of: fn(&album_report::statistics::Interval) -> f64| -> Points {
+            let ends = |of: fn(&album_stats::Interval) -> f64| -> Points {
                 thresholds.iter().copied().zip(intervals.iter().map(of)).collect()
             };
             plot = plot.band("", &ends(|i| i.low), &ends(|i| i.high)).ink(ink);

@@ -17,6 +17,7 @@ mod maps;
 pub mod measure;
 mod outputs;
 mod page;
+pub mod published;
 mod reference;
 mod runs;
 mod study;

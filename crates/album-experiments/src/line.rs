@@ -1,10 +1,10 @@
 //! The lines of a study's tables: each a variant on a task, or on average over tasks, beside the published number.
 
 use crate::measure;
+use crate::published::Published;
 use crate::reference::{Lookup, Reference, Wanted, place};
 use crate::study::{Cell, Study};
-use album_report::published::Published;
-use album_report::statistics::{Bootstrap, Divisor, Interval, Scores, deviation};
+use album_stats::{Bootstrap, Divisor, Interval, Scores, deviation};
 
 /// The master seed of every bootstrap: the same runs make the same page.
 pub(crate) const BOOTSTRAP_SEED: u64 = 0;

@@ -3,8 +3,8 @@
 use crate::experiment::Source;
 use crate::figures::{Drawn, task_title, tasks};
 use crate::study::{Cell, Run, Study};
-use album_report::number::grouped;
-use album_report::svg::{Figure, panels};
+use album_base::number::grouped;
+use album_plot::{Figure, panels};
 use album_train::{ValueMap, report};
 
 /// Maps of one run.

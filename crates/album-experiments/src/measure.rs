@@ -95,7 +95,7 @@ fn success(records: &Records, at: Option<u64>, protocol: Protocol) -> Option<f64
         Protocol::Final => 1,
         Protocol::LastThree => 3,
     };
-    album_report::statistics::mean(&shares[shares.len().saturating_sub(count)..])
+    album_stats::mean(&shares[shares.len().saturating_sub(count)..])
 }
 
 /// `lambda_b (1 - gamma) + 2 lambda_k` of a run's configuration.

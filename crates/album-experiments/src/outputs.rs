@@ -1,11 +1,11 @@
 //! What a command left in its folder: figures and tables, and the published cost beside the measured one.
 
 use crate::error::ReportError;
+use crate::published::{Published, Row};
 use crate::reference::methods;
 use crate::tables::Made;
-use album_report::number::{compact, fixed};
-use album_report::published::{Published, Row};
-use album_report::svg::Figure;
+use album_base::number::{compact, fixed};
+use album_plot::Figure;
 use album_report::table::{Align, Cell as Entry, Table};
 use std::path::{Path, PathBuf};
 

@@ -3,14 +3,14 @@
 use crate::error::ReportError;
 use crate::figures::{Drawn, figures};
 use crate::outputs;
+use crate::published::Published;
 use crate::runs;
 use crate::study::Study;
 use crate::tables::{Made, tables};
-use album_data::atomic;
+use album_base::atomic;
+use album_base::number::seconds;
+use album_plot::Figure;
 use album_report::html::Page;
-use album_report::number::seconds;
-use album_report::published::Published;
-use album_report::svg::Figure;
 use album_report::table::{Cell as Entry, Status, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! The published number that belongs to a measured one.
 
 use crate::experiment::{Experiment, Protocol, Source, environment, names};
+use crate::published::{Published, Row};
 use crate::study::Study;
 use album_data::ogbench::TaskName;
-use album_report::published::{Published, Row};
-use album_report::statistics::mean;
+use album_stats::mean;
 use std::collections::BTreeMap;
 
 /// What the paper says about a method with a setting.

@@ -3,7 +3,7 @@
 use crate::measure;
 use crate::study::{Cell, Run, Study};
 use crate::tables::{anchor, written};
-use album_report::number::{grouped, seconds};
+use album_base::number::{grouped, seconds};
 use album_report::table::{Align, Cell as Entry, Status, Table};
 use std::path::{Component, Path, PathBuf};
 

@@ -2,12 +2,12 @@
 
 use crate::experiment::{Protocol, Source};
 use crate::line::{BOOTSTRAP_SEED, Line, Over, Verdict, lines, matrix, variants};
+use crate::published::Published;
 use crate::reference::{Reference, hyperparameter, is_default};
 use crate::study::{Cell, Study};
-use album_report::number::{compact, fixed, grouped, scientific};
-use album_report::published::Published;
-use album_report::statistics::{Bootstrap, Divisor, Scores, improvement};
+use album_base::number::{compact, fixed, grouped, scientific};
 use album_report::table::{Align, Cell as Entry, Table};
+use album_stats::{Bootstrap, Divisor, Scores, improvement};
 use std::collections::BTreeSet;
 
 /// Names of variants that are longer than this wrap.

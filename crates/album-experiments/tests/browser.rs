@@ -44,7 +44,7 @@ fn every_figure_and_table_is_shown() {
     let mut cost = study("cost", Some("cost"), Vec::new());
     cost.outputs = Some(folder.path().join("made"));
     std::fs::create_dir(folder.path().join("made")).unwrap();
-    let plot = album_report::svg::Plot::new("Pareto").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
+    let plot = album_plot::Plot::new("Pareto").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
     std::fs::write(folder.path().join("made/pareto.svg"), plot.render()).unwrap();
     let csv = "agent,parameters,GFLOP/step,ms/step,Q/V nets,peak MiB\nalbum,\"2,430,000\",3,10,2,50\n";
     std::fs::write(folder.path().join("made/cost.csv"), csv).unwrap();

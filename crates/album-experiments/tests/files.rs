@@ -1,8 +1,8 @@
 //! The files of `experiments/` against the published tables: every published number has its run.
 #![allow(clippy::unwrap_used)]
 
+use album_experiments::published::Published;
 use album_experiments::{Experiment, ExperimentError, Scale, names};
-use album_report::published::Published;
 use std::collections::BTreeSet;
 
 fn sorted(setting: &str) -> BTreeSet<&str> {
@@ -72,7 +72,7 @@ fn seeds_and_protocols_are_the_papers() {
 fn mistakes_are_named() {
     let Err(ExperimentError::Unknown { hint, .. }) = Experiment::find("k-swep") else { panic!() };
     assert!(hint.contains("k-sweep"), "{hint}");
-    let text = include_str!("../../../experiments/k-sweep.toml");
+    let text = include_str!("../experiments/k-sweep.toml");
     let message = |text: &str| Experiment::parse("x", text, "x.toml").unwrap_err().to_string();
     assert!(message(&text.replace("seeds = 8", "sedes = 8")).contains("unknown field `sedes`"));
     assert!(message(&text.replace("scene-play = [2]", "scene-play = [6]")).contains("task6"));

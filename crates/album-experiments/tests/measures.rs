@@ -5,9 +5,9 @@ mod common;
 
 use album_experiments::line::{Over, Verdict, lines};
 use album_experiments::measure::values;
+use album_experiments::published::Published;
 use album_experiments::{Protocol, Reference, Source};
-use album_report::published::Published;
-use album_report::statistics::Divisor;
+use album_stats::Divisor;
 use common::{Fake, cell, study};
 
 #[test]

@@ -89,7 +89,7 @@ fn outputs_of_commands_are_put_beside_the_published_cost() {
         || std::fs::read_to_string(write(&[cost.clone()], &folder.path().join("out")).unwrap().page).unwrap();
     assert!(page().contains("has not been run yet"));
     std::fs::create_dir(&made).unwrap();
-    let plot = album_report::svg::Plot::new("Success & cost").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
+    let plot = album_plot::Plot::new("Success & cost").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
     std::fs::write(made.join("pareto.svg"), plot.render()).unwrap();
     let csv = "agent,parameters,GFLOP/step,ms/step,Q/V nets,peak MiB\nalbum,\"2,430,000\",3,10,2,50\n";
     std::fs::write(made.join("cost.csv"), csv).unwrap();

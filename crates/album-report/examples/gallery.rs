@@ -2,9 +2,9 @@
 //! `cargo run -p album-report --example gallery -- gallery.html`
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+use album_base::number;
+use album_plot::{Category, Colour, ColourMap, Figure, Grid, Ink, Legend, Plot, Scale, panels};
 use album_report::html::Page;
-use album_report::number;
-use album_report::svg::{Category, Colour, ColourMap, Figure, Grid, Ink, Legend, Plot, Scale, panels};
 use album_report::table::{Align, Cell, Status, Table};
 
 /// A small generator with a fixed seed, so that the gallery is the same every time.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::svg::{Figure, style_variables};
 use crate::table::{Status, Table};
-use crate::text::{escape, html, plain, prose};
+use album_plot::text::{escape, html, plain, prose};
+use album_plot::{Figure, style_variables};
 
 /// An HTML page, built from top to bottom.
 ///

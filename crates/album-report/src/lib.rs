@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use album_report::html::Page;
-//! use album_report::svg::{Plot, Scale};
+//! use album_plot::{Plot, Scale};
 //! use album_report::table::{Cell, Status, Table};
 //!
 //! let errors: Vec<(f64, f64)> = (0..50).map(|n| (n as f64, 0.9f64.powi(n))).collect();
@@ -38,11 +38,4 @@
 //! ```
 
 pub mod html;
-pub mod number;
-pub mod published;
-pub mod statistics;
-pub mod svg;
 pub mod table;
-mod text;
-
-pub use text::escape;

@@ -1,6 +1,7 @@
 //! One table type for four outputs: terminal text, HTML, CSV and LaTeX.
 
-use crate::{number, text};
+use album_base::number;
+use album_plot::text;
 
 /// How the cells of a column are aligned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

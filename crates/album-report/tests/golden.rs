@@ -7,8 +7,8 @@ mod common;
 
 use std::path::Path;
 
+use album_plot::{Category, Colour, Figure, Grid, Legend, Plot, Scale, panels};
 use album_report::html::Page;
-use album_report::svg::{Category, Colour, Figure, Grid, Legend, Plot, Scale, panels};
 use album_report::table::{Align, Cell, Status, Table};
 
 fn check(name: &str, actual: &str) {

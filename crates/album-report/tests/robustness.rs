@@ -2,8 +2,8 @@
 
 mod common;
 
+use album_plot::{ColourMap, Grid, Legend, Plot, Scale, panels};
 use album_report::html::Page;
-use album_report::svg::{ColourMap, Grid, Legend, Plot, Scale, panels};
 use album_report::table::{Status, Table};
 
 const HOSTILE: &str = "</text></svg><script>alert(\"1\")</script>&'\u{0}_{<i>}^{\"}";

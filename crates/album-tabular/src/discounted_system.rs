@@ -326,7 +326,7 @@ mod tests {
 
     /// A random discounted matrix; `fan` successors per state drawn from the whole or from states after it.
     fn random(n: usize, fan: usize, gamma: f64, forward: bool, seed: u64) -> Csr {
-        let mut rng = album_data::rng::stream(seed, "test");
+        let mut rng = album_base::rng::stream(seed, "test");
         let mut t = Csr::new(n);
         let mut row = crate::sparse::RowBuilder::new(n);
         for i in 0..n {
@@ -341,7 +341,7 @@ mod tests {
 
     fn check(t: &Csr) {
         let n = t.rows();
-        let mut rng = album_data::rng::stream(n as u64, "rhs");
+        let mut rng = album_base::rng::stream(n as u64, "rhs");
         let b: Vec<f64> = (0..n).map(|_| rng.random_range(-1.0..1.0)).collect();
         let system = DiscountedSystem::new(t);
         let x = system.solve(&b);

@@ -6,7 +6,7 @@
 //! probability 0.35; the start and the goal are kept dry, so that rewards lie in [-3.02, 0.98] for every seed.
 
 use crate::{Mdp, TabularDataset, TabularError, value_iteration};
-use album_data::rng;
+use album_base::rng;
 use rand::RngExt;
 
 /// The four actions, in the order of their numbers.

@@ -1,7 +1,7 @@
 //! Random MDPs and datasets, for tests and for `verify`.
 
 use crate::{Mdp, TabularDataset};
-use album_data::rng;
+use album_base::rng;
 use rand::RngExt;
 
 /// An MDP of `states` decision states with 1 to `actions` actions, up to `fan` successors each, rewards in [-1, 1],

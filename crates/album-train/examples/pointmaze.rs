@@ -7,7 +7,7 @@ use std::error::Error;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use album_agents::album::Config;
+use album_agents::agents::album::Config;
 use album_agents::{Common, Decay, Learner};
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use album_agents::{Moment, Policy};
-use album_data::rng;
+use album_base::rng;
 use album_envs::{Answer, Envs, Frame, Step};
 use rand::Rng;
 use serde::{Deserialize, Serialize};

@@ -18,7 +18,7 @@
 //! seed and the step, as the batches are.
 //!
 //! ```
-//! use album_agents::{Common, Learner, album::Config};
+//! use album_agents::{Common, Learner, agents::album::Config};
 //! use album_data::{Dataset, Rows};
 //! use album_nn::Pool;
 //! use album_train::{Identity, RunDir, Schedule, StopFlag, Trainer, report};

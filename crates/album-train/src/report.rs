@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use album_data::atomic;
+use album_base::atomic;
+use album_base::number::{compact, fixed, grouped, percent, seconds};
 use album_data::ogbench::{CELL_SIZE, Cell, Family, MazeTask, TaskName};
 use album_envs::Maze;
+use album_plot::{Category, Colour, Figure, Grid, Legend, Plot, panels};
 use album_report::html::Page;
-use album_report::number::{compact, fixed, grouped, percent, seconds};
-use album_report::svg::{Category, Colour, Figure, Grid, Legend, Plot, panels};
 use album_report::table::{Cell as Entry, Status, Table};
 
 use crate::error::TrainError;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use album_data::atomic;
+use album_base::atomic;
 
 use crate::error::TrainError;
 use crate::files::{names, sync_directory};

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use album_data::rng;
+use album_base::rng;
 use album_train::{RunDir, Schedule, StopFlag, TrainError, checkpoint};
 use common::{Options, assert_same, dataset, plain, run, run_with, schedule};
 

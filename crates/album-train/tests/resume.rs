@@ -7,7 +7,8 @@ use std::fs;
 use std::time::Duration;
 
 use album_agents::{Agent, AgentError, AgentState, Learner, Metrics, Policy};
-use album_data::{Batch, SegmentConfig, rng};
+use album_base::rng;
+use album_data::{Batch, SegmentConfig};
 use album_train::{
     CriticStatistics, Event, Plan, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint,
     episode_seeds, evaluate, report,

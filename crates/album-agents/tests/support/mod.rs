@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses a part of it
 
 use album_agents::{Agent, Learner, find};
-use album_data::{Batch, Dataset, Rows, Segments, rng};
+use album_base::rng;
+use album_data::{Batch, Dataset, Rows, Segments};
 use album_nn::Pool;
 
 /// Episodes of `rows` states with three coordinates, and actions with two; no task is solved.

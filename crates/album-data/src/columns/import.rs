@@ -9,17 +9,17 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::array::DType;
-use crate::atomic::AtomicFolder;
 use crate::columns::folder::hex;
 use crate::columns::manifest::{ColumnFile, EPISODES, FILE, Manifest, dtype, file_name};
 use crate::dataset::{Refused, UNFINISHED, settle_recorded_actions};
-use crate::disk;
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
 use crate::matrix::{matrix, only_finite, terminals};
 use crate::npz::Npz;
 use crate::ogbench::{Environment, fit};
 use crate::row_reader::RowReader;
+use album_base::atomic::AtomicFolder;
+use album_base::disk;
 
 /// What to import, and whereto.
 #[derive(Debug, Clone, Copy)]

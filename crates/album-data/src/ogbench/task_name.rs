@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::ogbench::environment::{ENVIRONMENTS, Environment};
 use crate::ogbench::goal::Goal;
-use crate::suggest;
+use album_base::suggest;
 
 /// A task of OGBench: an environment, a kind of data, and one of five goals.
 ///

@@ -20,8 +20,9 @@ mod worker;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use album_base::rng;
+use album_data::DType;
 use album_data::ogbench::{Environment, Family};
-use album_data::{DType, rng};
 use rand_chacha::rand_core::Rng;
 
 pub use crate::navigate::Split;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use album_data::atomic;
+use album_base::atomic;
 
 use super::parts::{Chunk, join};
 use super::worker::Worker;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use album_data::cache::NoHome;
+use album_base::cache::NoHome;
 
 /// Why there is no Python to run OGBench with.
 #[derive(Debug, thiserror::Error)]

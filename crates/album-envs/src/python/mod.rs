@@ -91,7 +91,7 @@ impl Python {
 
 /// Where `album setup ogbench` makes its environment unless told otherwise.
 pub fn default_folder() -> Result<PathBuf, EnvError> {
-    Ok(album_data::cache::folder().map_err(PythonError::NoHome)?.join("python"))
+    Ok(album_base::cache::folder().map_err(PythonError::NoHome)?.join("python"))
 }
 
 #[cfg(test)]

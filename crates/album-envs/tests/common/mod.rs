@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test file uses a part of it
 #![allow(clippy::unwrap_used)] // a helper of tests
 
-use album_data::rng;
+use album_base::rng;
 use album_envs::ogbench::Limits;
 use album_envs::{Answer, Envs, Python, Step};
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::{Check, Effort, Lines};
 use crate::{
     Coefficients, EmpiricalMdp, Gradient, Relaxation, Rollout, TabularDataset, TabularError, boundedness,
 };
-use album_data::rng;
+use album_base::rng;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 

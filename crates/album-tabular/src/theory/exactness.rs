@@ -6,7 +6,7 @@ use crate::{
     Behaviour, EmpiricalMdp, Lblp, Mdp, MudWorld, Rollout, Solution, Solver, TabularError, Weights,
     max_difference, solve, value_iteration,
 };
-use album_data::rng;
+use album_base::rng;
 use rand::RngExt;
 
 /// The worst numbers seen over a set of instances.

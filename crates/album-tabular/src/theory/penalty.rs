@@ -8,7 +8,7 @@ use crate::{
     Coefficients, Lblp, Mdp, Relaxation, Rollout, Solution, Solver, TabularError, Weights, max_difference,
     solve,
 };
-use album_data::rng;
+use album_base::rng;
 use rand::RngExt;
 
 pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {

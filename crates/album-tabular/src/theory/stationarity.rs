@@ -8,7 +8,7 @@ use crate::{
     Coefficients, EmpiricalMdp, Mdp, Regime, Relaxation, Rollout, Stationarity, TabularDataset, TabularError,
     boundedness, value_iteration,
 };
-use album_data::rng;
+use album_base::rng;
 use rand::RngExt;
 
 /// A dataset with its rollout and its optimum.

@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
-use album_agents::album::Config;
+use album_agents::agents::album::Config;
 use album_agents::{Agent, Common, Decay, Learner};
 use album_data::Dataset;
 use album_data::ogbench::{MazeSize, TaskName, load_task};

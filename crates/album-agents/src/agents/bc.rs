@@ -1,0 +1,73 @@
+//! Behaviour cloning: a Gaussian policy with constant deviation 1, fitted by maximum likelihood.
+//!
+//! ```text
+//! L(psi) = E[ 1/2 |a - pi(s)|^2 ] + const
+//! ```
+
+use crate::agent::AgentError;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, positive};
+use crate::networks::{Id, Networks};
+use crate::parts::gaussian;
+use crate::registry::Kind;
+use album_data::SegmentConfig;
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind =
+    Kind::new::<Config>("bc", "Gaussian", "OGBench's GCBC without goals", |_| String::new(), "lr = 1e-3");
+
+/// Hyperparameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks, batches.
+    #[serde(flatten)]
+    pub common: Common,
+    /// Learning rate.
+    pub lr: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { common: Common::default(), lr: 3e-4 }
+    }
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        positive(&[("lr", self.lr)])
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let actor = nets.policy("actor", gaussian::spec(sizes, &self.common.hidden), self.lr);
+        Box::new(Bc { gamma: self.common.gamma, actor })
+    }
+}
+
+struct Bc {
+    gamma: f64,
+    actor: Id,
+}
+
+impl Algorithm for Bc {
+    fn segments(&self) -> SegmentConfig {
+        SegmentConfig { k: 1, gamma: self.gamma, ..SegmentConfig::default() }
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let mean = x.tape.apply(&nets[self.actor], x.s());
+        let actor = -gaussian::log_density(x.a(), mean).mean();
+        let mut measures = Measures::new();
+        measures.mean("actor/actor_loss", actor).mean("actor/mse", (mean - x.a()).square());
+        Loss { total: actor, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        gaussian::mean(&nets[self.actor])
+    }
+}

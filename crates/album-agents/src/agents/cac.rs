@@ -1,0 +1,330 @@
+//! CAC: consistency actor-critic (Ding and Jin, 2024).
+//!
+//! ```text
+//! f(s,x,t) = c_skip(t) x + c_out(t) F(s,x,t),     c_skip = 0.25 / ((t - 0.002)^2 + 0.25),
+//!                                                 c_out  = 0.5 (t - 0.002) / sqrt(t^2 + 0.25)
+//! L(Q)     = E[ sum_i (Q_i(s,a) - y)^2 ],         y = r + gamma m min_i Qbar_i(s', a'),   a' of the moving average fbar
+//! L_c      = E[ w |f(s, a + t_(n+1) z, t_(n+1)) - sg fbar(s, a + t_n z, t_n)|^2 ],        w = 100 / (t_(n+1) - t_n)
+//! L(psi)   = L_c - eta E[Q_i(s, pi)] / sg(E|Q_j(s, pi)|),     (i, j) = (1, 2) or (2, 1) with equal chance
+//! ```
+//!
+//! `t_1 = 0.002, ..., t_N = 80` with `t^(1/7)` evenly spaced; N grows from 2 to 150 over the run; `n` is uniform on
+//! `1..N-1`. An action of `f` starts at `80 z`; at each level `t` of 80, ..., 2 (evenly spaced) noise
+//! `sqrt(t^2 - 0.002^2) z` is added (not at the first) and `f(., t)` is applied; it is clipped to [-1, 1] at the end.
+//! Draws the noise of `a'` level by level, `z`, `n`, the noise of `pi` level by level, and which Q is maximised (one draw
+//! per row, of which the first counts).
+//!
+//! Acts by one of `num_samples` actions of `f`, drawn with probabilities proportional to `exp(min_i Qbar_i(s, a))`.
+
+use crate::agent::AgentError;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, fail, fql_gamma, nonnegative, rate};
+use crate::networks::{Id, Networks};
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, one_step_target};
+use crate::parts::flow::Through;
+use crate::registry::Kind;
+use album_data::SegmentConfig;
+use album_nn::{Activation, Mlp, MlpSpec, Var};
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>(
+    "cac",
+    "consistency",
+    "arXiv 2309.16984",
+    |environment| format!("gamma = {:?}", fql_gamma(environment)),
+    "lr = 1e-3\ntau = 0.05\npolicy_hidden = [128, 128]\nscale_input = true\ncritic_layer_norm = true\neta = 300.0\nfourier_features = 64",
+);
+
+/// Where noise begins and ends.
+const LEAST: f64 = 0.002;
+const MOST: f64 = 80.0;
+/// The lowest level of sampling.
+const LOWEST: f64 = 2.0;
+/// The deviation of the actions that `f` is scaled for.
+const SIGMA_DATA: f64 = 0.5;
+/// Columns of the features of time.
+const FEATURES: usize = 16;
+/// Boundaries at the first and at the last step.
+const SCALES: [f64; 2] = [2.0, 150.0];
+
+/// Hyperparameters. Defaults are those of the original code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks of the critic (mish), batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
+    /// The critic; at least two members.
+    #[serde(flatten)]
+    pub critic: CriticConfig,
+    /// Widths of the hidden layers of `F` (mish), each at least 1.
+    pub policy_hidden: Vec<usize>,
+    /// Beyond the description: `F` sees `x / sqrt(t^2 + 0.25)`, which has the same size at every level of noise.
+    pub scale_input: bool,
+    /// Beyond the description: layer normalisation in the critic, which keeps Q in range where `eta` is large.
+    pub critic_layer_norm: bool,
+    /// Weight of Q in the actor's loss, at least 0. Chosen per environment.
+    pub eta: f64,
+    /// Levels of noise in sampling, at least 1.
+    pub levels: usize,
+    /// How fast the moving average of the policy follows it, above 0 and at most 1.
+    pub ema_rate: f64,
+    /// Every how many steps it does, at least 1.
+    pub ema_every: u64,
+    /// The first step at which it does.
+    pub ema_after: u64,
+    /// The largest norm of the gradient of the critic, and of the actor; 0 for no limit. Chosen per environment.
+    pub max_grad_norm: f64,
+    /// Actions of which one is drawn, at least 1.
+    pub num_samples: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            common: Common { hidden: vec![256; 3], ..Common::default() },
+            critic: CriticConfig { q_agg: Aggregate::Min, ..CriticConfig::default() },
+            policy_hidden: vec![256; 3],
+            scale_input: false,
+            critic_layer_norm: false,
+            eta: 1.0,
+            levels: 2,
+            ema_rate: 0.005,
+            ema_every: 5,
+            ema_after: 1000,
+            max_grad_norm: 0.0,
+            num_samples: 50,
+        }
+    }
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.critic.check()?;
+        nonnegative(&[("eta", self.eta), ("max_grad_norm", self.max_grad_norm)])?;
+        rate(&[("ema_rate", self.ema_rate)])?;
+        at_least_one(&[
+            ("levels", self.levels),
+            ("ema_every", usize::try_from(self.ema_every).unwrap_or(usize::MAX)),
+            ("num_samples", self.num_samples),
+        ])?;
+        if self.critic.ensemble < 2 {
+            return fail(
+                "ensemble",
+                self.critic.ensemble.to_string(),
+                "at least 2: one Q is scaled by another",
+            );
+        }
+        if self.policy_hidden.contains(&0) {
+            return fail("policy_hidden", format!("{:?}", self.policy_hidden), "layer widths of at least 1");
+        }
+        Ok(())
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let spec = |inputs, hidden: &[usize], outputs| {
+            MlpSpec::new(inputs, hidden, outputs).activation(Activation::Mish)
+        };
+        let lr = self.critic.lr;
+        let q = spec(sizes.s + sizes.a, &self.common.hidden, 1).layer_norm(self.critic_layer_norm);
+        let critic = Critic::of(nets, ["q", "q_target"], q, &self.critic);
+        let time = nets.policy("actor_time", spec(FEATURES, &[2 * FEATURES], FEATURES), lr);
+        let net = nets.policy("actor", spec(sizes.a + FEATURES + sizes.s, &self.policy_hidden, sizes.a), lr);
+        let average = Consistency {
+            time: nets.target("ema_time", time, self.ema_rate),
+            net: nets.target("ema", net, self.ema_rate),
+            scale_input: self.scale_input,
+        };
+        let policy = Consistency { time, net, scale_input: self.scale_input };
+        Box::new(Cac { config: self.clone(), a: sizes.a, critic, policy, average })
+    }
+}
+
+/// The policy: by the places of its networks, or with the networks themselves.
+struct Consistency<N> {
+    time: N,
+    net: N,
+    scale_input: bool,
+}
+
+impl Consistency<Id> {
+    fn of<'n>(&self, nets: &'n Networks) -> Consistency<&'n Mlp> {
+        Consistency { time: &nets[self.time], net: &nets[self.net], scale_input: self.scale_input }
+    }
+}
+
+impl<N: Borrow<Mlp>> Consistency<N> {
+    /// `f(s, x, t)` with one time for each row.
+    fn f<'t>(&self, s: Var<'t>, x: Var<'t>, times: &[f64], through: Through) -> Var<'t> {
+        let tape = s.tape();
+        let apply = |net: &N, x| match through {
+            Through::Frozen => tape.apply_frozen(net.borrow(), x),
+            Through::Trained => tape.apply(net.borrow(), x),
+        };
+        let variance = SIGMA_DATA * SIGMA_DATA;
+        let skip = column(s, times, |t| variance / ((t - LEAST).powi(2) + variance));
+        let out = column(s, times, |t| SIGMA_DATA * (t - LEAST) / (t * t + variance).sqrt());
+        let time = apply(&self.time, features(s, times));
+        let seen =
+            if self.scale_input { column(s, times, |t| 1.0 / (t * t + variance).sqrt()) * x } else { x };
+        skip * x + out * apply(&self.net, tape.concat_cols(&[seen, time, s]))
+    }
+
+    /// Actions. `noise` is called once for each level.
+    fn sample<'t>(
+        &self,
+        s: Var<'t>,
+        levels: usize,
+        through: Through,
+        noise: impl Fn() -> Var<'t>,
+    ) -> Var<'t> {
+        let mut x = MOST as f32 * noise();
+        for i in 0..levels {
+            let t = MOST + (LOWEST - MOST) * i as f64 / (levels - 1).max(1) as f64;
+            if i > 0 {
+                x = x + (t * t - LEAST * LEAST).sqrt() as f32 * noise();
+            }
+            x = self.f(s, x, &vec![t; s.rows()], through);
+        }
+        x.clip(-1.0, 1.0)
+    }
+}
+
+/// A function of time, row by row.
+fn column<'t>(like: Var<'t>, times: &[f64], of: impl Fn(f64) -> f64) -> Var<'t> {
+    let values: Vec<f32> = times.iter().map(|&t| of(t) as f32).collect();
+    like.tape().constant_slice(times.len(), 1, &values)
+}
+
+/// `[sin(w t), cos(w t)]` with frequencies `w` from 1 down to 1/10000.
+fn features<'t>(like: Var<'t>, times: &[f64]) -> Var<'t> {
+    let half = FEATURES / 2;
+    let phases = |t: f64| (0..half).map(move |i| t * 10000f64.powf(-(i as f64) / (half - 1) as f64));
+    let row = |&t: &f64| phases(t).map(f64::sin).chain(phases(t).map(f64::cos)).map(|x| x as f32);
+    let values: Vec<f32> = times.iter().flat_map(row).collect();
+    like.tape().constant_slice(times.len(), FEATURES, &values)
+}
+
+/// How many boundaries there are at a step.
+fn boundaries(step: u64, total: u64) -> usize {
+    let [first, last] = SCALES;
+    let share = (step as f64 / total.max(1) as f64).min(1.0);
+    let n = (share * ((last + 1.0).powi(2) - first * first) + first * first).sqrt() - 1.0;
+    (n.ceil() + 1.0).min(last) as usize
+}
+
+/// The boundary of number `i`, from 0, of `n`.
+fn boundary(i: usize, n: usize) -> f64 {
+    let (low, high) = (LEAST.powf(1.0 / 7.0), MOST.powf(1.0 / 7.0));
+    (low + i as f64 / (n - 1) as f64 * (high - low)).powi(7)
+}
+
+struct Cac {
+    config: Config,
+    a: usize,
+    critic: Critic,
+    policy: Consistency<Id>,
+    average: Consistency<Id>,
+}
+
+impl Cac {
+    /// The consistency loss.
+    fn consistency<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Var<'t> {
+        let (s, a) = (x.s(), x.a());
+        let n = boundaries(x.step, x.total_steps);
+        let z = x.normal(self.a);
+        let from: Vec<usize> = x
+            .uniform(1)
+            .with_value(|u| u.iter().map(|&u| (f64::from(u) * (n - 1) as f64) as usize).collect());
+        let [low, high] = [0, 1].map(|up| from.iter().map(|&i| boundary(i + up, n)).collect::<Vec<f64>>());
+        let f = |policy: &Consistency<&Mlp>, times: &[f64], through| {
+            policy.f(s, a + column(s, times, |t| t) * z, times, through)
+        };
+        let online = f(&self.policy.of(nets), &high, Through::Trained);
+        let target = f(&self.average.of(nets), &low, Through::Frozen);
+        let gaps: Vec<f64> = high.iter().zip(&low).map(|(high, low)| high - low).collect();
+        (column(s, &gaps, |gap| 100.0 / gap) * (online - target).square().sum_cols()).mean()
+    }
+}
+
+impl Algorithm for Cac {
+    fn segments(&self) -> SegmentConfig {
+        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let c = &self.config;
+        let (s, s_next) = (x.s(), x.s_next());
+        let noise = || x.normal(self.a);
+        let a_next = self.average.of(nets).sample(s_next, c.levels, Through::Frozen, noise);
+        let v_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
+        let y = one_step_target(x, c.common.gamma, v_next);
+        let q = self.critic.online(nets, s, x.a());
+        let critic = (q - y).square().sum_cols().mean();
+
+        let consistency = self.consistency(nets, x);
+        let action = self.policy.of(nets).sample(s, c.levels, Through::Trained, noise);
+        let q_of_action = self.critic.frozen(nets, s, action);
+        let first = x.uniform(1).with_value(|u| u[0] >= 0.5);
+        let (i, j) = if first { (0, 1) } else { (1, 0) };
+        let [up, by] = [i, j].map(|k| q_of_action.slice_cols(k, k + 1));
+        let q_loss = -(up.mean() / by.abs().mean().detach());
+        let actor = consistency + c.eta as f32 * q_loss;
+
+        let mut measures = Measures::new();
+        measures
+            .mean("critic/critic_loss", critic)
+            .q(q)
+            .mean("actor/actor_loss", actor)
+            .mean("actor/consistency_loss", consistency)
+            .mean("actor/q_loss", q_loss)
+            .mean("actor/q", q_of_action);
+        Loss { total: critic + actor, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        let policy = Consistency {
+            time: nets[self.policy.time].clone(),
+            net: nets[self.policy.net].clone(),
+            scale_input: self.config.scale_input,
+        };
+        let q = nets[self.critic.target].clone();
+        let (n, a, levels) = (self.config.num_samples, self.a, self.config.levels);
+        Box::new(move |x| {
+            let s = x.repeated(n);
+            let actions = policy.sample(s, levels, Through::Frozen, || x.normal(n, a));
+            let q = x.tape.apply_frozen(&q, x.tape.concat_cols(&[s, actions])).min_cols();
+            x.drawn(n, actions, q)
+        })
+    }
+
+    fn moves(&self, target: Id, step: u64) -> bool {
+        let c = &self.config;
+        let is_average = target == self.average.time || target == self.average.net;
+        !is_average || (step >= c.ema_after && step.is_multiple_of(c.ema_every))
+    }
+
+    fn max_grad_norm(&self) -> Option<f64> {
+        (self.config.max_grad_norm > 0.0).then_some(self.config.max_grad_norm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boundaries_grow_from_2_to_150() {
+        assert_eq!(boundaries(0, 1000), 2);
+        assert_eq!(boundaries(1000, 1000), 150);
+        assert!((1..1000).all(|k| boundaries(k, 1000) >= boundaries(k - 1, 1000)));
+        assert!((boundary(0, 9) - LEAST).abs() < 1e-12);
+        assert!((boundary(8, 9) - MOST).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,185 @@
+//! CGQ: chunk-guided Q-learning (Song, Park, Lee, 2026). A whole QC-FQL on chunks `c` of `h` actions and a whole FQL on
+//! single actions, trained together; the critic of single actions is pulled towards that of chunks:
+//!
+//! ```text
+//! L(Qc), L(psi_c) = those of QC-FQL
+//! L(Q)   = beta_td E[ sum_i (Q_i(s,a) - y)^2 / N ] + beta E[ w sum_i L_tau( sg(Qc_i(s,c)) - Q_i(s,a) ) / N ]
+//!          y = r + gamma m agg_i Qbar_i(s', clip(mu(s', z')))
+//! L(psi) = FQL's actor loss
+//! ```
+//!
+//! `L_tau(u) = |tau - 1(u < 0)| u^2`. Acts by the policy of single actions. An update draws the noise of QC-FQL, then `z'`,
+//! then `x_0`, `t` and `z` of the actor of single actions.
+
+use crate::agent::AgentError;
+use crate::agents::qc_fql::{WindowFql, segments};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, fql_gamma, nonnegative, open_unit};
+use crate::networks::Networks;
+use crate::parts::critic::{Critic, CriticConfig, one_step_target};
+use crate::parts::distilled_flow::{ACTOR, Columns, DistilledFlow, Spec, fql_preset};
+use crate::registry::Kind;
+use album_data::SegmentConfig;
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>(
+    "cgq",
+    "flow",
+    "arXiv 2603.13971",
+    paper,
+    "lr = 1e-3\ngamma = 0.995\ntau = 0.05\nalpha = 3.0\nstep_alpha = 0.3\nbeta = 0.1\nanchor_expectile = 0.5",
+);
+
+/// Hyperparameters. Defaults are those of the published code; `h` is that of antmaze-large.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks, batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
+    /// Both critics.
+    #[serde(flatten)]
+    pub critic: CriticConfig,
+    /// Actions in a chunk and steps of its window, at least 1.
+    pub h: usize,
+    /// Weight of the distillation of chunks, at least 0; chosen per environment.
+    pub alpha: f64,
+    /// Weight of the distillation of single actions, at least 0; chosen per environment.
+    pub step_alpha: f64,
+    /// Weight of what pulls Q towards the critic of chunks, at least 0; chosen per environment.
+    pub beta: f64,
+    /// Its expectile, between 0 and 1; chosen per environment.
+    pub anchor_expectile: f64,
+    /// Weight of the one-step loss of Q, at least 0.
+    pub beta_td: f64,
+    /// Steps of Euler's method from noise to actions, at least 1.
+    pub flow_steps: usize,
+    /// Divide Q by the mean of |Q| in the actor losses.
+    pub normalize_q_loss: bool,
+    /// LayerNorm in the networks of the actors.
+    pub actor_layer_norm: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            common: Common::default(),
+            critic: CriticConfig::default(),
+            h: 10,
+            alpha: 100.0,
+            step_alpha: 100.0,
+            beta: 0.01,
+            anchor_expectile: 0.95,
+            beta_td: 1.0,
+            flow_steps: 10,
+            normalize_q_loss: false,
+            actor_layer_norm: true,
+        }
+    }
+}
+
+/// The published command for puzzle-4x4; FQL's coefficients elsewhere.
+fn paper(environment: &str) -> String {
+    let (alpha, q_agg) = fql_preset(environment);
+    let gamma = fql_gamma(environment);
+    let (alpha, anchor) = match environment {
+        "puzzle-4x4" => (300.0, "beta = 0.1\nanchor_expectile = 0.5\n"),
+        _ => (alpha, ""),
+    };
+    format!("gamma = {gamma:?}\nalpha = {alpha:?}\nstep_alpha = {alpha:?}\n{anchor}q_agg = {q_agg:?}")
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.critic.check()?;
+        open_unit(&[("anchor_expectile", self.anchor_expectile)])?;
+        nonnegative(&[
+            ("alpha", self.alpha),
+            ("step_alpha", self.step_alpha),
+            ("beta", self.beta),
+            ("beta_td", self.beta_td),
+        ])?;
+        at_least_one(&[("h", self.h), ("flow_steps", self.flow_steps)])
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let hidden = &self.common.hidden;
+        let chunk = Spec {
+            names: ["chunk_flow", "chunk_actor"],
+            s: sizes.s,
+            x: self.h * sizes.a,
+            hidden,
+            layer_norm: self.actor_layer_norm,
+            lr: self.critic.lr,
+            alpha: self.alpha,
+            normalize_q_loss: self.normalize_q_loss,
+            flow_steps: self.flow_steps,
+        };
+        let step = Spec { names: ["flow", "actor"], x: sizes.a, alpha: self.step_alpha, ..chunk };
+        Box::new(Cgq {
+            chunk: WindowFql::new(nets, ["chunk_q", "chunk_q_target"], &chunk, &self.critic, sizes.a),
+            critic: Critic::new(nets, ["q", "q_target"], sizes.s + sizes.a, hidden, &self.critic),
+            actor: DistilledFlow::new(nets, &step),
+            config: self.clone(),
+        })
+    }
+}
+
+struct Cgq {
+    config: Config,
+    chunk: WindowFql,
+    critic: Critic,
+    actor: DistilledFlow,
+}
+
+/// The names of the losses of the actor of chunks.
+const CHUNK_ACTOR: Columns = [
+    "chunk_actor/actor_loss",
+    "chunk_actor/bc_flow_loss",
+    "chunk_actor/distill_loss",
+    "chunk_actor/q_loss",
+    "chunk_actor/q",
+    "chunk_actor/mse",
+];
+
+impl Algorithm for Cgq {
+    fn segments(&self) -> SegmentConfig {
+        segments(self.config.h, self.config.h, self.config.common.gamma)
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let c = &self.config;
+        let (s, a) = (x.s(), x.a());
+        let chunk = self.chunk.losses(nets, x);
+
+        let v_next = self.actor.target_value(nets, x, &self.critic, c.critic.q_agg, x.s_next());
+        let y = one_step_target(x, c.common.gamma, v_next);
+        let q = self.critic.online(nets, s, a);
+        let td = (q - y).square().mean();
+        let anchor = (x.w_k() * (chunk.q.detach() - q).expectile_loss(c.anchor_expectile as f32)).mean();
+        let critic = c.beta_td as f32 * td + c.beta as f32 * anchor;
+
+        let actor = self.actor.losses(nets, x, a, None, |pi| self.critic.frozen(nets, s, pi).mean_cols());
+
+        let mut measures = Measures::new();
+        measures
+            .mean("chunk_critic/critic_loss", chunk.critic)
+            .range(["chunk_critic/q_mean", "chunk_critic/q_max", "chunk_critic/q_min"], chunk.q)
+            .mean("critic/critic_loss", critic)
+            .mean("critic/td_loss", td)
+            .mean("critic/anchor_loss", anchor)
+            .q(q);
+        chunk.actor.measure(&mut measures, CHUNK_ACTOR);
+        actor.measure(&mut measures, ACTOR);
+        Loss { total: chunk.critic + chunk.actor.total + critic + actor.total, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        self.actor.decide(nets)
+    }
+}

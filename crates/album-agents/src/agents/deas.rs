@@ -1,0 +1,299 @@
+//! DEAS: detached value learning with action sequences (Kim et al., 2025), written from a description: its code was not at
+//! hand. IQL on sequences `c` of `h` actions, with values that are categorical distributions and two discounts:
+//!
+//! ```text
+//! L(Q)   = E[ w sum_i H( HLGauss(y), Q_i(s,c) ) / N ],   y = r_0 + ... + gamma_1^(h-1) r_(h-1) + gamma_2^h m_h V(s_h)
+//! L(V)   = E[ w |tau - 1(Qbar(s,c) < V(s))| H( Qbar(s,c), V(s) ) ]
+//! L(psi) = FQL's actor loss over sequences, the flow only at valid actions, Q = mean_i Q_i(s,c)
+//! ```
+//!
+//! `H(p, q)` is the cross-entropy of distributions; where `Q` and `V` are numbers, they are the expectations. `w` is 1 where
+//! the window lies inside its episode, else 0. A sequence is executed to its end before the next decision. An update
+//! draws `x_0`, `t` and `z` of the actor.
+
+use crate::agent::AgentError;
+use crate::agents::qc_fql::segments;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, fail, nonnegative, open_unit, positive};
+use crate::networks::{Id, Networks};
+use crate::parts::categorical::{Bins, cross_entropy};
+use crate::parts::critic::{Critic, CriticConfig};
+use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec, column_mask, fql_preset};
+use crate::registry::Kind;
+use album_data::{Dataset, SegmentConfig};
+use album_nn::MlpSpec;
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>(
+    "deas",
+    "flow, chunks",
+    "arXiv 2510.07730",
+    paper,
+    "lr = 1e-3\ntau = 0.05\nh = 4\nalpha = 1.0",
+);
+
+/// Where the range of values comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Support {
+    /// From the 1st to the 99th percentile of the returns in the data.
+    #[default]
+    Data,
+    /// `v_min` to `v_max`.
+    Given,
+}
+
+/// Hyperparameters. What the description does not tell is marked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks, batches, and the discount from one sequence to the next (`gamma_2`).
+    #[serde(flatten)]
+    pub common: Common,
+    /// The critic.
+    #[serde(flatten)]
+    pub critic: CriticConfig,
+    /// Actions in a sequence and steps of its window, at least 1.
+    pub h: usize,
+    /// Discount within a sequence (`gamma_1`), between 0 and 1.
+    pub gamma_1: f64,
+    /// The expectile that V estimates, between 0 and 1. Not in the description: IQL's.
+    pub expectile: f64,
+    /// Bins of a distribution, at least 2. Not in the description.
+    pub bins: usize,
+    /// Standard deviation of a target in widths of a bin, positive.
+    pub sigma: f64,
+    /// Where the range of the bins comes from: `data` or `given`.
+    pub support: Support,
+    /// Lower end of a given range, in units of scaled rewards.
+    pub v_min: f64,
+    /// Upper end of a given range, above `v_min`.
+    pub v_max: f64,
+    /// Weight of the distillation, at least 0; chosen per environment.
+    pub alpha: f64,
+    /// Steps of Euler's method from noise to actions, at least 1.
+    pub flow_steps: usize,
+    /// Divide Q by the mean of |Q| in the actor loss.
+    pub normalize_q_loss: bool,
+    /// LayerNorm in the networks of the actor.
+    pub actor_layer_norm: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            common: Common { gamma: 0.999, ..Common::default() },
+            critic: CriticConfig::default(),
+            h: 8,
+            gamma_1: 0.9,
+            expectile: 0.9,
+            bins: 101,
+            sigma: 0.75,
+            support: Support::Data,
+            v_min: -100.0,
+            v_max: 0.0,
+            alpha: 100.0,
+            flow_steps: 10,
+            normalize_q_loss: false,
+            actor_layer_norm: false,
+        }
+    }
+}
+
+/// The lengths of sequences that are known; FQL's coefficient.
+fn paper(environment: &str) -> String {
+    let h = if environment.starts_with("cube") { 4 } else { 8 };
+    format!("h = {h}\nalpha = {:?}", fql_preset(environment).0)
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.critic.check()?;
+        open_unit(&[("gamma_1", self.gamma_1), ("expectile", self.expectile)])?;
+        positive(&[("sigma", self.sigma)])?;
+        nonnegative(&[("alpha", self.alpha)])?;
+        at_least_one(&[("h", self.h), ("flow_steps", self.flow_steps)])?;
+        if self.bins < 2 {
+            return fail("bins", self.bins.to_string(), "at least 2");
+        }
+        if !self.v_min.is_finite() {
+            return fail("v_min", self.v_min.to_string(), "a number");
+        }
+        if !(self.v_max > self.v_min && self.v_max.is_finite()) {
+            return fail("v_max", self.v_max.to_string(), "a number above v_min");
+        }
+        Ok(())
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        Box::new(self.agent(sizes, nets, (self.v_min, self.v_max)))
+    }
+
+    fn build_for(&self, data: &Dataset, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        match self.support {
+            Support::Data => Box::new(self.agent(sizes, nets, self.range(data))),
+            Support::Given => self.build(sizes, nets),
+        }
+    }
+}
+
+impl Config {
+    fn agent(&self, sizes: Sizes, nets: &mut Networks, (low, high): (f64, f64)) -> Deas {
+        let (hidden, lr) = (&self.common.hidden, self.critic.lr);
+        let x = self.h * sizes.a;
+        let logits = |inputs| MlpSpec::new(inputs, hidden, self.bins).layer_norm(true);
+        let spec = Spec {
+            names: ["flow", "actor"],
+            s: sizes.s,
+            x,
+            hidden,
+            layer_norm: self.actor_layer_norm,
+            lr,
+            alpha: self.alpha,
+            normalize_q_loss: self.normalize_q_loss,
+            flow_steps: self.flow_steps,
+        };
+        Deas {
+            v: nets.value("v", logits(sizes.s), lr),
+            critic: Critic::of(nets, ["q", "q_target"], logits(sizes.s + x), &self.critic),
+            actor: DistilledFlow::new(nets, &spec),
+            bins: Bins { low, high, count: self.bins, sigma: self.sigma },
+            a: sizes.a,
+            config: self.clone(),
+        }
+    }
+
+    /// The 1st and the 99th percentile of the returns that follow the transitions of the data, discounted like the
+    /// values and without any bootstrap at the end of an episode.
+    fn range(&self, data: &Dataset) -> (f64, f64) {
+        let n = data.len();
+        let rewards: Vec<f64> = (0..n).map(|i| data.reward(i).into()).collect();
+        let masks: Vec<f32> = (0..n).map(|i| data.mask(i)).collect();
+        let mut returns = vec![0.0; n];
+        let mut left = 0;
+        for i in (0..n).rev() {
+            left = if data.terminal(i) { 1 } else { left + 1 };
+            let h = self.h.min(left);
+            let within = rewards[i..i + h].iter().rev().fold(0.0, |sum, r| r + self.gamma_1 * sum);
+            let goes_on = h < left && !masks[i..i + h].contains(&0.0);
+            let after = if goes_on { self.common.gamma.powi(h as i32) * returns[i + h] } else { 0.0 };
+            returns[i] = within + after;
+        }
+        returns.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let rank = (share * returns.len().saturating_sub(1) as f64).round() as usize;
+            self.common.reward_scale * returns.get(rank).copied().unwrap_or(0.0)
+        };
+        let (low, high) = (at(0.01), at(0.99));
+        // Where all returns are equal there is no width to divide into bins.
+        if high > low { (low, high) } else { (low - 0.5, low + 0.5) }
+    }
+}
+
+struct Deas {
+    config: Config,
+    v: Id,
+    critic: Critic,
+    actor: DistilledFlow,
+    bins: Bins,
+    /// Columns of one action.
+    a: usize,
+}
+
+impl Algorithm for Deas {
+    fn segments(&self) -> SegmentConfig {
+        segments(self.config.h, self.config.h, self.config.gamma_1)
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let c = &self.config;
+        let (bins, members) = (&self.bins, c.critic.ensemble);
+        let (s, chunk, w) = (x.s(), x.chunk(), x.w_k());
+
+        // Windows that count have h steps, so that the factor of the bootstrap is gamma_1^h or 0.
+        let ratio = (c.common.gamma / c.gamma_1).powi(c.h as i32) as f32;
+        let v_last = bins.log_probabilities(x.tape.apply_frozen(&nets[self.v], x.s_last()));
+        let y = x.r_k() + ratio * x.g_k() * bins.expectation(v_last, 1);
+        let q = bins.log_probabilities(self.critic.online(nets, s, chunk));
+        let critic = (w * cross_entropy(bins.around(y), q, members)).mean();
+
+        let v = bins.log_probabilities(x.tape.apply(&nets[self.v], s));
+        let q_bar = bins.log_probabilities(self.critic.target(nets, s, chunk));
+        let value = bins.expectation(v, 1);
+        let advantage = (c.critic.q_agg.of(bins.expectation(q_bar, members)) - value).detach();
+        let p_bar = bins.aggregate(q_bar, members, c.critic.q_agg);
+        let weight = w * advantage.expectile_weights(c.expectile as f32);
+        let value_loss = (weight * cross_entropy(p_bar, v, 1)).mean();
+
+        let mask = column_mask(x.valids(), self.a);
+        let actor = self.actor.losses(nets, x, chunk, Some(mask), |pi| {
+            let log_p = bins.log_probabilities(self.critic.frozen(nets, s, pi));
+            bins.expectation(log_p, members).mean_cols()
+        });
+
+        let mut measures = Measures::new();
+        measures
+            .mean("critic/critic_loss", critic)
+            .q(bins.expectation(q, members))
+            .mean("value/value_loss", value_loss)
+            .v(value)
+            .mean("value/adv", advantage);
+        actor.measure(&mut measures, ACTOR);
+        Loss { total: critic + value_loss + actor.total, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        self.actor.decide(nets)
+    }
+
+    fn open_loop(&self) -> usize {
+        self.config.h
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use album_data::Rows;
+
+    fn data(rewards: [f32; 7], masks: [f32; 7]) -> Dataset {
+        Dataset::from_rows(Rows {
+            observation_dim: 1,
+            action_dim: 1,
+            observations: vec![0.0; 7],
+            actions: vec![0.0; 7],
+            rewards: rewards.to_vec(),
+            masks: masks.to_vec(),
+            terminals: vec![false, false, false, false, false, false, true],
+        })
+        .unwrap()
+    }
+
+    fn config() -> Config {
+        let common = Common { gamma: 0.8, reward_scale: 10.0, ..Common::default() };
+        Config { common, h: 2, gamma_1: 0.5, ..Config::default() }
+    }
+
+    #[test]
+    fn the_range_is_that_of_returns_with_both_discounts() {
+        // Windows of 2 from the end of 6 transitions: -1, -1.5, -1 + ..., each followed by 0.8^2 of the next but one.
+        let (low, high) = config().range(&data([-1.0; 7], [1.0; 7]));
+        assert!((high + 10.0).abs() < 1e-6, "the last transition: {high}");
+        assert!((low + 10.0 * 1.5 * (1.0 + 0.64 + 0.64 * 0.64)).abs() < 1e-5, "the first one: {low}");
+        // Solved in the fourth state: what follows does not count, but the window is summed to its end.
+        let solved = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0];
+        let (low, _) = config().range(&data([-1.0; 7], solved));
+        assert!((low + 10.0 * 1.5 * 1.64).abs() < 1e-5, "{low}");
+    }
+
+    #[test]
+    fn equal_returns_still_have_a_range() {
+        assert_eq!(config().range(&data([0.0; 7], [1.0; 7])), (-0.5, 0.5));
+    }
+}

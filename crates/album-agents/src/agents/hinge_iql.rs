@@ -1,0 +1,106 @@
+//! hinge-IQL: IQL with the K-step hinges of ALBUM (the paper's appendix), to see whether they help a regression as well.
+//!
+//! ```text
+//! L(V) = L_IQL(V) + lambda_K E[ sg(y_K) - V(s) ]+
+//! L(Q) = L_IQL(Q) + lambda_K E[ sum_i [ sg(y_K) - Q_i(s,a) ]+ ]
+//!
+//! y_K  = sum_(t<h) gamma^t r_t + gamma^h V(s_h)
+//! ```
+//!
+//! The actor is IQL's.
+
+use crate::agent::AgentError;
+use crate::agents::iql::{self, Values, actor_loss};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, nonnegative};
+use crate::networks::{Id, Networks};
+use crate::parts::critic::window_target;
+use crate::parts::gaussian;
+use crate::registry::Kind;
+use album_data::SegmentConfig;
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>(
+    "hinge-iql",
+    "Gaussian",
+    "arXiv 2609.24489",
+    iql::paper,
+    "lr = 1e-3\ntau = 0.05\nalpha = 10.0",
+);
+
+/// Hyperparameters. Defaults are the paper's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// IQL's.
+    #[serde(flatten)]
+    pub iql: iql::Config,
+    /// Length of the recorded rollouts.
+    pub k: usize,
+    /// Weight of the hinges.
+    pub lambda_k: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { iql: iql::Config::default(), k: 10, lambda_k: 1.0 }
+    }
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.iql.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.iql.check()?;
+        at_least_one(&[("k", self.k)])?;
+        nonnegative(&[("lambda_k", self.lambda_k)])
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let c = &self.iql;
+        let values = Values::new(nets, sizes, &c.common.hidden, &c.critic, c.expectile);
+        let actor = nets.policy("actor", gaussian::spec(sizes, &c.common.hidden), c.critic.lr);
+        Box::new(HingeIql { config: self.clone(), values, actor })
+    }
+}
+
+struct HingeIql {
+    config: Config,
+    values: Values,
+    actor: Id,
+}
+
+impl Algorithm for HingeIql {
+    fn segments(&self) -> SegmentConfig {
+        SegmentConfig { k: self.config.k, gamma: self.config.iql.common.gamma, ..SegmentConfig::default() }
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let c = &self.config;
+        let lambda_k = c.lambda_k as f32;
+        let mut measures = Measures::new();
+        let mut values = self.values.losses(nets, x, c.iql.common.gamma);
+
+        let y_k = window_target(x, x.tape.apply_frozen(&nets[self.values.v], x.s_last()));
+        let hinge_kq = (y_k - values.q).relu().sum_cols().mean();
+        let hinge_kv = (y_k - values.v).relu().mean();
+        values.critic = values.critic + lambda_k * hinge_kq;
+        values.value = values.value + lambda_k * hinge_kv;
+        values.measure(&mut measures);
+        measures.mean("critic/hinge_kq", hinge_kq).mean("critic/hinge_kv", hinge_kv);
+
+        let actor = actor_loss(&c.iql, nets, self.actor, &self.values, &values, x, &mut measures);
+        Loss { total: values.value + values.critic + actor, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        gaussian::mean(&nets[self.actor])
+    }
+
+    fn value(&self) -> Option<Id> {
+        Some(self.values.v)
+    }
+}

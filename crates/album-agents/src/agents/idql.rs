@@ -1,0 +1,160 @@
+//! IDQL: implicit Q-learning with a diffusion policy of the behaviour (Hansen-Estruch et al., 2023).
+//!
+//! ```text
+//! L(V), L(Q)   as in IQL
+//! L(psi)       = E[ |eps(s, x_t, t) - z|^2 ],     x_t = sqrt(ahat_t) a + sqrt(1 - ahat_t) z,   t uniform on 0..T-1
+//! ```
+//!
+//! Acts by the best of N samples of the policy's moving average, judged by `min_i Qbar_i(s, a)`. Draws `t`, `z`, then the
+//! masks of dropout.
+
+use crate::agent::AgentError;
+use crate::agents::iql::Values;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, fql_gamma, open_unit, rate};
+use crate::networks::{Id, Networks};
+use crate::parts::critic::{Aggregate, CriticConfig};
+use crate::parts::diffusion::{Frequencies, NoiseNet, NoiseNetConfig, Steps};
+use crate::registry::Kind;
+use crate::schedule::Decay;
+use album_data::SegmentConfig;
+use album_nn::{Activation, MlpSpec};
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>(
+    "idql",
+    "diffusion",
+    "arXiv 2304.10573",
+    paper,
+    "lr = 1e-3\ntau = 0.05\nexpectile = 0.85\nbatch_size = 256\nnoise_width = 32\nnoise_blocks = 1\nema_rate = 0.005\nnum_samples = 4",
+);
+
+/// Hyperparameters. Defaults are those of the original code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks of the values (ReLU, no LayerNorm), batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
+    /// The critic.
+    #[serde(flatten)]
+    pub critic: CriticConfig,
+    /// The expectile that V estimates, between 0 and 1.
+    pub expectile: f64,
+    /// The policy's network.
+    #[serde(flatten)]
+    pub noise_net: NoiseNetConfig,
+    /// Steps from noise to an action, at least 1.
+    pub diffusion_steps: usize,
+    /// How fast the policy that acts follows the one that is trained, above 0 and at most 1.
+    pub ema_rate: f64,
+    /// Actions of which the best is taken, at least 1.
+    pub num_samples: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            common: Common {
+                hidden: vec![256; 2],
+                batch_size: 512,
+                lr_decay: Decay::Cosine,
+                ..Common::default()
+            },
+            critic: CriticConfig { q_agg: Aggregate::Min, ..CriticConfig::default() },
+            expectile: 0.9,
+            noise_net: NoiseNetConfig::default(),
+            diffusion_steps: 5,
+            ema_rate: 0.001,
+            num_samples: 64,
+        }
+    }
+}
+
+/// FQL's discount and the original rule for the expectile.
+fn paper(environment: &str) -> String {
+    format!("gamma = {:?}\nexpectile = {:?}", fql_gamma(environment), expectile(environment))
+}
+
+/// 0.9 in mazes, 0.7 elsewhere: the rule of IDQL's and SRPO's code.
+pub(crate) fn expectile(environment: &str) -> f64 {
+    if environment.contains("maze") { 0.9 } else { 0.7 }
+}
+
+/// V and Q as IDQL and SRPO have them: ReLU, no LayerNorm.
+pub(crate) fn values(
+    nets: &mut Networks,
+    sizes: Sizes,
+    hidden: &[usize],
+    c: &CriticConfig,
+    expectile: f64,
+) -> Values {
+    let spec = |inputs| MlpSpec::new(inputs, hidden, 1).activation(Activation::Relu);
+    Values::of(nets, sizes, spec, c, expectile)
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.critic.check()?;
+        self.noise_net.check()?;
+        open_unit(&[("expectile", self.expectile)])?;
+        rate(&[("ema_rate", self.ema_rate)])?;
+        at_least_one(&[("diffusion_steps", self.diffusion_steps), ("num_samples", self.num_samples)])
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let values = values(nets, sizes, &self.common.hidden, &self.critic, self.expectile);
+        let lr = self.critic.lr;
+        let policy = NoiseNet::new(nets, Frequencies::Learned, (sizes.s, sizes.a), &self.noise_net, lr);
+        let acting = policy.moving_average(nets, self.ema_rate);
+        Box::new(Idql { config: self.clone(), a: sizes.a, values, policy, acting })
+    }
+}
+
+struct Idql {
+    config: Config,
+    a: usize,
+    values: Values,
+    policy: NoiseNet<Id>,
+    acting: NoiseNet<Id>,
+}
+
+impl Algorithm for Idql {
+    fn segments(&self) -> SegmentConfig {
+        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let values = self.values.losses(nets, x, self.config.common.gamma);
+        let steps = Steps::new(self.config.diffusion_steps);
+        let times = steps.draw(x);
+        let error = self.policy.of(nets).error(x, &self.config.noise_net, &times, |t| steps.level(t));
+        let actor = error.mean();
+        let mut measures = Measures::new();
+        values.measure(&mut measures);
+        measures.mean("actor/actor_loss", actor);
+        Loss { total: values.value + values.critic + actor, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        let policy = self.acting.copied(nets);
+        let q = nets[self.values.critic.target].clone();
+        let steps = Steps::new(self.config.diffusion_steps);
+        let (n, a) = (self.config.num_samples, self.a);
+        Box::new(move |x| {
+            let s = x.repeated(n);
+            let actions = steps.sample(&policy, s, x.normal(n, a), || x.normal(n, a));
+            let q = x.tape.apply_frozen(&q, x.tape.concat_cols(&[s, actions])).min_cols();
+            x.best(n, actions, q)
+        })
+    }
+
+    fn value(&self) -> Option<Id> {
+        Some(self.values.v)
+    }
+}

@@ -1,0 +1,114 @@
+//! IFQL: implicit flow Q-learning (Park et al., 2025), IDQL with a flow. The values are IQL's, the flow only clones, and
+//! the policy is the best of its samples.
+//!
+//! ```text
+//! L(V), L(Q): those of IQL
+//! L(v) = E[ |v(s, x_t, t) - (a - x_0)|^2 / d ],      x_t = (1-t) x_0 + t a
+//! pi(s) = argmax over N samples a of flow(s, z) of agg_i Q_i(s, a)
+//! ```
+//!
+//! `d` is the number of action dimensions. Draws `x_0`, then `t`.
+
+use crate::agent::AgentError;
+use crate::agents::iql::Values;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, fql_gamma, open_unit};
+use crate::networks::{Id, Networks};
+use crate::parts::critic::{Aggregate, CriticConfig};
+use crate::parts::flow;
+use crate::registry::Kind;
+use album_data::SegmentConfig;
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind =
+    Kind::new::<Config>("ifql", "flow", "arXiv 2502.02538", paper, "lr = 1e-3\ntau = 0.05\nnum_samples = 8");
+
+/// Hyperparameters. Defaults are those of FQL's code base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks, batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
+    /// The critic. `q_agg` also makes the score of the policy's samples.
+    #[serde(flatten)]
+    pub critic: CriticConfig,
+    /// The expectile that V estimates.
+    pub expectile: f64,
+    /// Samples that the policy chooses from.
+    pub num_samples: usize,
+    /// Steps of Euler's method.
+    pub flow_steps: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            common: Common::default(),
+            critic: CriticConfig { q_agg: Aggregate::Min, ..CriticConfig::default() },
+            expectile: 0.9,
+            num_samples: 32,
+            flow_steps: 10,
+        }
+    }
+}
+
+fn paper(environment: &str) -> String {
+    format!("gamma = {:?}\nnum_samples = 32", fql_gamma(environment))
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.critic.check()?;
+        open_unit(&[("expectile", self.expectile)])?;
+        at_least_one(&[("num_samples", self.num_samples), ("flow_steps", self.flow_steps)])
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let hidden = &self.common.hidden;
+        let values = Values::new(nets, sizes, hidden, &self.critic, self.expectile);
+        let flow = nets.policy("flow", flow::field_spec(sizes.s, sizes.a, hidden), self.critic.lr);
+        Box::new(Ifql { config: self.clone(), values, flow })
+    }
+}
+
+struct Ifql {
+    config: Config,
+    values: Values,
+    flow: Id,
+}
+
+impl Algorithm for Ifql {
+    fn segments(&self) -> SegmentConfig {
+        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let values = self.values.losses(nets, x, self.config.common.gamma);
+        let mut measures = Measures::new();
+        values.measure(&mut measures);
+        let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
+        measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);
+        Loss { total: values.value + values.critic + bc_flow, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        let c = &self.config;
+        flow::best_of(
+            c.num_samples,
+            &nets[self.flow],
+            c.flow_steps,
+            &nets[self.values.critic.q],
+            c.critic.q_agg,
+        )
+    }
+
+    fn value(&self) -> Option<Id> {
+        Some(self.values.v)
+    }
+}

@@ -1,0 +1,191 @@
+//! QC-FQL: FQL on chunks of actions (Li, Zhou, Levine, 2025). With `c = a_0 ... a_(h-1)` side by side:
+//!
+//! ```text
+//! L(Q) = E[ w sum_i (Q_i(s,c) - y)^2 / N ],   y = r_0 + ... + gamma^(h-1) r_(h-1) + gamma^h m_h agg_i Qbar_i(s_h, c'),
+//!                                             c' = clip(mu(s_h, z'))
+//! L(psi) = FQL's actor loss over chunks, the flow only at valid actions
+//! ```
+//!
+//! `w` is 1 where the window lies inside its episode, else 0; means divide by the whole batch. `m_h` is 0 if the task is
+//! solved anywhere in the window, whose rewards are all summed. A chunk is executed to its end before the next decision.
+//! An update draws `z'`, then `x_0`, `t` and `z` of the actor.
+
+use crate::agent::AgentError;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
+use crate::networks::Networks;
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, window_target};
+use crate::parts::distilled_flow::{ACTOR, ActorLosses, DistilledFlow, Spec, column_mask, fql_preset};
+use crate::registry::Kind;
+use album_data::{AfterGoal, KStepTail, SegmentConfig};
+use album_nn::Var;
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>(
+    "qc-fql",
+    "flow, chunks",
+    "arXiv 2507.07969",
+    paper,
+    "lr = 1e-3\ntau = 0.05\nalpha = 1.0",
+);
+
+/// Hyperparameters. Defaults are those of the Q-chunking code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks, batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
+    /// The critic.
+    #[serde(flatten)]
+    pub critic: CriticConfig,
+    /// Steps of a window, at least 1; with chunks, also the actions in one.
+    pub h: usize,
+    /// Weight of the distillation, at least 0; chosen per environment.
+    pub alpha: f64,
+    /// Steps of Euler's method from noise to actions, at least 1.
+    pub flow_steps: usize,
+    /// Divide Q by the mean of |Q| in the actor loss.
+    pub normalize_q_loss: bool,
+    /// LayerNorm in the networks of the actor.
+    pub actor_layer_norm: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            common: Common::default(),
+            critic: CriticConfig::default(),
+            h: 5,
+            alpha: 100.0,
+            flow_steps: 10,
+            normalize_q_loss: false,
+            actor_layer_norm: false,
+        }
+    }
+}
+
+/// FQL's coefficients but for puzzle-4x4, the only one known.
+fn paper(environment: &str) -> String {
+    let (alpha, q_agg) = fql_preset(environment);
+    let alpha = if environment == "puzzle-4x4" { 3000.0 } else { alpha };
+    format!("gamma = {:?}\nalpha = {alpha:?}\nq_agg = {q_agg:?}", fql_gamma(environment))
+}
+
+impl Config {
+    pub(crate) fn check_all(&self) -> Result<(), AgentError> {
+        self.critic.check()?;
+        nonnegative(&[("alpha", self.alpha)])?;
+        at_least_one(&[("h", self.h), ("flow_steps", self.flow_steps)])
+    }
+
+    /// The agent that decides on `chunk` actions at a time.
+    pub(crate) fn agent(&self, sizes: Sizes, chunk: usize, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let spec = Spec {
+            names: ["flow", "actor"],
+            s: sizes.s,
+            x: chunk * sizes.a,
+            hidden: &self.common.hidden,
+            layer_norm: self.actor_layer_norm,
+            lr: self.critic.lr,
+            alpha: self.alpha,
+            normalize_q_loss: self.normalize_q_loss,
+            flow_steps: self.flow_steps,
+        };
+        let fql = WindowFql::new(nets, ["q", "q_target"], &spec, &self.critic, sizes.a);
+        Box::new(QcFql { segments: segments(self.h, chunk, self.common.gamma), fql })
+    }
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.check_all()
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        self.agent(sizes, self.h, nets)
+    }
+}
+
+/// Windows of `h` steps as in the Q-chunking code.
+pub(crate) fn segments(h: usize, chunk: usize, gamma: f64) -> SegmentConfig {
+    SegmentConfig { k: h, chunk, gamma, tail: KStepTail::QcValid, after_goal: AfterGoal::QcSum }
+}
+
+/// FQL with targets of windows, on as many actions at a time as the batch has in a row.
+pub(crate) struct WindowFql {
+    pub(crate) critic: Critic,
+    pub(crate) actor: DistilledFlow,
+    q_agg: Aggregate,
+    a: usize,
+}
+
+/// Its losses.
+pub(crate) struct WindowLosses<'t> {
+    pub(crate) critic: Var<'t>,
+    /// Q of every member.
+    pub(crate) q: Var<'t>,
+    pub(crate) actor: ActorLosses<'t>,
+}
+
+impl WindowFql {
+    /// Makes the networks; `a` is the width of one action.
+    pub(crate) fn new(
+        nets: &mut Networks,
+        names: [&'static str; 2],
+        spec: &Spec<'_>,
+        critic: &CriticConfig,
+        a: usize,
+    ) -> Self {
+        WindowFql {
+            critic: Critic::new(nets, names, spec.s + spec.x, spec.hidden, critic),
+            actor: DistilledFlow::new(nets, spec),
+            q_agg: critic.q_agg,
+            a,
+        }
+    }
+
+    pub(crate) fn losses<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> WindowLosses<'t> {
+        let (s, c) = (x.s(), x.chunk());
+        let y = window_target(x, self.actor.target_value(nets, x, &self.critic, self.q_agg, x.s_last()));
+        let q = self.critic.online(nets, s, c);
+        let critic = (x.w_k() * (q - y).square()).mean();
+
+        let mask = column_mask(x.valids(), self.a);
+        let actor =
+            self.actor.losses(nets, x, c, Some(mask), |pi| self.critic.frozen(nets, s, pi).mean_cols());
+        WindowLosses { critic, q, actor }
+    }
+}
+
+struct QcFql {
+    segments: SegmentConfig,
+    fql: WindowFql,
+}
+
+impl Algorithm for QcFql {
+    fn segments(&self) -> SegmentConfig {
+        self.segments
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let losses = self.fql.losses(nets, x);
+        let mut measures = Measures::new();
+        measures.mean("critic/critic_loss", losses.critic).q(losses.q);
+        losses.actor.measure(&mut measures, ACTOR);
+        Loss { total: losses.critic + losses.actor.total, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        self.fql.actor.decide(nets)
+    }
+
+    fn open_loop(&self) -> usize {
+        self.segments.chunk
+    }
+}

@@ -1,0 +1,164 @@
+//! ReBRAC: behaviour-regularised actor-critic (Tarasov et al., 2023), as in FQL's code base.
+//!
+//! ```text
+//! a'     = clip( pibar(s') + clip(sigma eps, -c, c), -1, 1 ),    eps ~ N(0, I),  pi(s) = tanh(mean(s))
+//! y      = r + gamma m ( min_i Qbar_i(s', a') - alpha_2 |a' - a'_data|^2 )
+//! L(Q)   = E[ mean_i (Q_i(s,a) - y)^2 ]
+//! L(psi) = - E[q] / sg(E|q|) + alpha_1 E[ |pi(s) - a|^2 ],        q = min_i Q_i(s, pi(s))
+//! ```
+//!
+//! The actor and both targets are updated at every `actor_every`-th step. Between these steps the actor's gradient is zero,
+//! but its optimiser steps on: the moments decay and the weights still move by them. With `actor_every = 1` this is the
+//! paper's ReBRAC*.
+
+use crate::agent::AgentError;
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
+use crate::networks::{Id, Networks};
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target};
+use crate::parts::gaussian;
+use crate::registry::Kind;
+use album_data::SegmentConfig;
+use serde::{Deserialize, Serialize};
+
+/// How it is listed.
+pub const KIND: Kind = Kind::new::<Config>(
+    "rebrac",
+    "Gaussian",
+    "arXiv 2305.09836",
+    paper,
+    "lr = 1e-3\ntau = 0.05\nalpha_actor = 0.001\nalpha_critic = 0.0\nactor_every = 1",
+);
+
+/// Hyperparameters. Defaults are those of FQL's code base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Networks, batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
+    /// The critic. Without a target network the actor has none either.
+    #[serde(flatten)]
+    pub critic: CriticConfig,
+    /// alpha_1, the weight of behaviour cloning in the actor; chosen per environment.
+    pub alpha_actor: f64,
+    /// alpha_2, the weight of behaviour cloning in the target; chosen per environment.
+    pub alpha_critic: f64,
+    /// The actor and the targets are updated every so many steps.
+    pub actor_every: u64,
+    /// sigma, the deviation of the noise on target actions.
+    pub actor_noise: f64,
+    /// c, where this noise is cut off.
+    pub actor_noise_clip: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            common: Common::default(),
+            critic: CriticConfig { q_agg: Aggregate::Min, ..CriticConfig::default() },
+            alpha_actor: 0.01,
+            alpha_critic: 0.01,
+            actor_every: 2,
+            actor_noise: 0.2,
+            actor_noise_clip: 0.5,
+        }
+    }
+}
+
+/// FQL's coefficients; those of cube-double differ between sources (docs/agents/rebrac.md).
+fn paper(environment: &str) -> String {
+    let (actor, critic) = match environment {
+        "antmaze-large" | "antmaze-giant" => (0.003, 0.01),
+        "cube-single" => (1.0, 0.0),
+        "cube-double" => (0.1, 0.0),
+        "scene" => (0.1, 0.01),
+        "puzzle-3x3" | "puzzle-4x4" => (0.3, 0.01),
+        _ => (0.01, 0.01),
+    };
+    format!("gamma = {:?}\nalpha_actor = {actor:?}\nalpha_critic = {critic:?}", fql_gamma(environment))
+}
+
+impl Setup for Config {
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        self.critic.check()?;
+        nonnegative(&[
+            ("alpha_actor", self.alpha_actor),
+            ("alpha_critic", self.alpha_critic),
+            ("actor_noise", self.actor_noise),
+            ("actor_noise_clip", self.actor_noise_clip),
+        ])?;
+        at_least_one(&[("actor_every", self.actor_every as usize)])
+    }
+
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+        let hidden = &self.common.hidden;
+        let critic = Critic::new(nets, ["q", "q_target"], sizes.s + sizes.a, hidden, &self.critic);
+        let actor = nets.policy("actor", gaussian::spec(sizes, hidden), self.critic.lr);
+        let target_network = self.critic.target_network;
+        let actor_target =
+            if target_network { nets.target("actor_target", actor, self.critic.tau) } else { actor };
+        Box::new(Rebrac { config: self.clone(), critic, actor, actor_target })
+    }
+}
+
+struct Rebrac {
+    config: Config,
+    critic: Critic,
+    actor: Id,
+    actor_target: Id,
+}
+
+impl Rebrac {
+    fn updates_actor(&self, step: u64) -> bool {
+        step.is_multiple_of(self.config.actor_every)
+    }
+}
+
+impl Algorithm for Rebrac {
+    fn segments(&self) -> SegmentConfig {
+        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+    }
+
+    /// Draws eps.
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let c = &self.config;
+        let f = |x: f64| x as f32;
+        let (s, a, s_next) = (x.s(), x.a(), x.s_next());
+        let mut measures = Measures::new();
+
+        let limit = f(c.actor_noise_clip);
+        let noise = (f(c.actor_noise) * x.normal(a.cols())).clip(-limit, limit);
+        let a_next = (x.tape.apply_frozen(&nets[self.actor_target], s_next).tanh() + noise).clip(-1.0, 1.0);
+        let distance = (a_next - x.a_next()).square().sum_cols();
+        let q_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
+        let y = one_step_target(x, c.common.gamma, q_next - f(c.alpha_critic) * distance);
+        let q = self.critic.online(nets, s, a);
+        let critic = (q - y).square().mean();
+        measures.mean("critic/critic_loss", critic).q(q);
+
+        let updates_actor = self.updates_actor(x.step);
+        if !updates_actor && !x.measured {
+            return Loss { total: critic, measures };
+        }
+        let pi = x.tape.apply(&nets[self.actor], s).tanh();
+        let bc = (pi - a).square().sum_cols().mean();
+        let q_pi = self.critic.frozen(nets, s, pi).min_cols();
+        let actor = maximise(q_pi, true) + f(c.alpha_actor) * bc;
+        measures.mean("actor/actor_loss", actor).mean("actor/q", q_pi).mean("actor/bc_loss", bc);
+        Loss { total: if updates_actor { critic + actor } else { critic }, measures }
+    }
+
+    fn decide(&self, nets: &Networks) -> Decide {
+        let actor = nets[self.actor].clone();
+        Box::new(move |x| x.tape.apply_frozen(&actor, x.s).tanh())
+    }
+
+    fn moves(&self, _target: Id, step: u64) -> bool {
+        self.updates_actor(step)
+    }
+}

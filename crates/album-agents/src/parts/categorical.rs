@@ -1,0 +1,129 @@
+//! Values as categorical distributions over bins of a fixed range, fitted by cross-entropy to HL-Gauss targets: a scalar
+//! `y` becomes the masses that a normal distribution around it has in the bins, cut off at the ends of the range.
+
+use crate::parts::critic::Aggregate;
+use album_nn::{Tape, Var};
+
+/// Bins of equal width.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bins {
+    /// Lower end of the first one.
+    pub low: f64,
+    /// Upper end of the last one.
+    pub high: f64,
+    /// How many there are.
+    pub count: usize,
+    /// Standard deviation of targets, in widths of a bin.
+    pub sigma: f64,
+}
+
+impl Bins {
+    fn width(&self) -> f64 {
+        (self.high - self.low) / self.count as f64
+    }
+
+    fn centres<'t>(&self, tape: &'t Tape) -> Var<'t> {
+        let centre = |i: usize| (self.low + (i as f64 + 0.5) * self.width()) as f32;
+        tape.constant_slice(1, self.count, &(0..self.count).map(centre).collect::<Vec<_>>())
+    }
+
+    /// The logarithms of the probabilities, one row for each member of each row.
+    pub fn log_probabilities<'t>(&self, logits: Var<'t>) -> Var<'t> {
+        let members = logits.cols() / self.count;
+        logits.reshape(logits.rows() * members, self.count).log_softmax_cols()
+    }
+
+    /// The expectations of these, with a column for each of `members`.
+    pub fn expectation<'t>(&self, log_p: Var<'t>, members: usize) -> Var<'t> {
+        let mean = (log_p.exp() * self.centres(log_p.tape())).sum_cols();
+        mean.reshape(log_p.rows() / members, members)
+    }
+
+    /// The HL-Gauss distributions around a column of numbers, which are first clipped to the range.
+    pub fn around<'t>(&self, y: Var<'t>) -> Var<'t> {
+        let sigma = self.sigma * self.width();
+        let mut masses = Vec::with_capacity(y.rows() * self.count);
+        y.with_value(|y| {
+            for &y in y {
+                let y = f64::from(y).clamp(self.low, self.high);
+                let below = |i: usize| {
+                    let edge = self.low + i as f64 * self.width();
+                    0.5 * libm::erfc((y - edge) / (sigma * std::f64::consts::SQRT_2))
+                };
+                let whole = below(self.count) - below(0);
+                masses.extend((0..self.count).map(|i| ((below(i + 1) - below(i)) / whole) as f32));
+            }
+        });
+        y.tape().constant_slice(y.rows(), self.count, &masses)
+    }
+
+    /// One distribution for each row from those of all members: their mean, or that of the least expectation.
+    pub fn aggregate<'t>(&self, log_p: Var<'t>, members: usize, aggregate: Aggregate) -> Var<'t> {
+        let (rows, m) = (log_p.rows() / members, self.count);
+        let p = log_p.exp();
+        let means = self.expectation(log_p, members).with_value(<[f32]>::to_vec);
+        let mut out = vec![0.0; rows * m];
+        p.with_value(|p| {
+            for (row, out) in out.chunks_exact_mut(m).enumerate() {
+                let of = |i: usize| &p[(row * members + i) * m..][..m];
+                match aggregate {
+                    Aggregate::Mean => {
+                        for i in 0..members {
+                            out.iter_mut().zip(of(i)).for_each(|(out, p)| *out += p / members as f32);
+                        }
+                    }
+                    Aggregate::Min => {
+                        let means = &means[row * members..][..members];
+                        let least = (0..members).min_by(|&i, &j| means[i].total_cmp(&means[j]));
+                        out.copy_from_slice(of(least.unwrap_or(0)));
+                    }
+                }
+            }
+        });
+        log_p.tape().constant_slice(rows, m, &out)
+    }
+}
+
+/// The cross-entropies of predictions, `members` for each row of targets, side by side.
+pub fn cross_entropy<'t>(target: Var<'t>, log_p: Var<'t>, members: usize) -> Var<'t> {
+    let target = if members == 1 { target } else { target.repeat_rows(members) };
+    -(target * log_p).sum_cols().reshape(log_p.rows() / members, members)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use album_nn::Pool;
+
+    const BINS: Bins = Bins { low: -2.0, high: 2.0, count: 40, sigma: 0.75 };
+
+    #[test]
+    fn targets_sum_to_one_and_keep_their_mean_inside_the_range() {
+        let tape = Tape::new(&Pool::new(1));
+        let y = tape.constant_slice(5, 1, &[0.0, 0.33, -1.2, 7.0, -90.0]);
+        let p = BINS.around(y);
+        let sums = p.sum_cols().with_value(<[f32]>::to_vec);
+        assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-6), "{sums:?}");
+        let means = (p * BINS.centres(&tape)).sum_cols().with_value(<[f32]>::to_vec);
+        for (mean, y) in means.iter().zip([0.0, 0.33, -1.2]) {
+            assert!((mean - y).abs() < 1e-3, "{mean} against {y}");
+        }
+        // Cut off at the ends: half a normal distribution around 2 and -2.
+        assert!((means[3] - 1.94).abs() < 0.01 && (means[4] + 1.94).abs() < 0.01, "{means:?}");
+    }
+
+    #[test]
+    fn aggregation_takes_the_mean_of_members_or_the_least() {
+        let bins = Bins { low: 0.0, high: 2.0, count: 2, sigma: 0.75 };
+        let tape = Tape::new(&Pool::new(1));
+        let third = 2f32.ln();
+        // Probabilities (1/2, 1/2) and (2/3, 1/3): the second has the lower mean.
+        let log_p = bins.log_probabilities(tape.constant_slice(1, 4, &[0.0, 0.0, third, 0.0]));
+        let means = bins.expectation(log_p, 2).with_value(<[f32]>::to_vec);
+        assert!((means[0] - 1.0).abs() < 1e-6 && (means[1] - 5.0 / 6.0).abs() < 1e-6, "{means:?}");
+        let of = |aggregate| bins.aggregate(log_p, 2, aggregate).with_value(<[f32]>::to_vec);
+        assert!((of(Aggregate::Mean)[0] - 7.0 / 12.0).abs() < 1e-6);
+        assert!((of(Aggregate::Min)[0] - 2.0 / 3.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,355 @@
+//! Diffusion policies: a network that predicts the noise in a noisy action, schedules of noise, and a sampler.
+//!
+//! The network is IDQL's, which SRPO uses too: a condition of `c` columns made of the time, then residual blocks of `w`:
+//!
+//! ```text
+//! c = Dense_c . mish . Dense_c (features(t)),     h = Dense_w([x, s, c])
+//! h = h + Dense_w . mish . Dense_4w . LayerNorm . dropout (h)          for every block
+//! eps(s, x, t) = Dense . mish (h)
+//! ```
+
+use crate::agent::AgentError;
+use crate::algorithm::Inputs;
+use crate::common::{at_least_one, fail};
+use crate::networks::{Id, Networks};
+use crate::parts::flow::Through;
+use album_nn::{Activation, Mlp, MlpSpec, Var};
+use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
+use std::f64::consts::TAU;
+
+/// Names of the parts, of the trained network and of its moving average.
+const TIME: [&str; 2] = ["noise_time", "ema_time"];
+const CONDITIONS: [&str; 2] = ["noise_condition", "ema_condition"];
+const INPUT: [&str; 2] = ["noise_input", "ema_input"];
+const OUTPUT: [&str; 2] = ["noise_output", "ema_output"];
+/// Of each block: normalisation, then the dense layers.
+const BLOCKS: [[[&str; 2]; 2]; 6] = [
+    [["noise_norm0", "ema_norm0"], ["noise_block0", "ema_block0"]],
+    [["noise_norm1", "ema_norm1"], ["noise_block1", "ema_block1"]],
+    [["noise_norm2", "ema_norm2"], ["noise_block2", "ema_block2"]],
+    [["noise_norm3", "ema_norm3"], ["noise_block3", "ema_block3"]],
+    [["noise_norm4", "ema_norm4"], ["noise_block4", "ema_block4"]],
+    [["noise_norm5", "ema_norm5"], ["noise_block5", "ema_block5"]],
+];
+
+/// The size of the network; part of the configuration of the agents that have one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NoiseNetConfig {
+    /// Columns between the blocks of the network that predicts noise; four times as many inside.
+    pub noise_width: usize,
+    /// Its residual blocks, at most 6.
+    pub noise_blocks: usize,
+    /// Features of time that it sees, sines and cosines together: an even number.
+    pub time_features: usize,
+    /// Columns of the condition that is made of them.
+    pub time_width: usize,
+    /// The share of the columns that is left out before each block in training.
+    pub dropout: f64,
+}
+
+impl Default for NoiseNetConfig {
+    fn default() -> Self {
+        NoiseNetConfig { noise_width: 256, noise_blocks: 3, time_features: 64, time_width: 128, dropout: 0.1 }
+    }
+}
+
+impl NoiseNetConfig {
+    /// Refuses what is outside its domain.
+    pub fn check(&self) -> Result<(), AgentError> {
+        at_least_one(&[("noise_width", self.noise_width), ("time_width", self.time_width)])?;
+        if self.time_features == 0 || self.time_features % 2 == 1 {
+            return fail("time_features", self.time_features.to_string(), "an even number of at least 2");
+        }
+        if !(1..=BLOCKS.len()).contains(&self.noise_blocks) {
+            return fail("noise_blocks", self.noise_blocks.to_string(), "1 to 6");
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return fail("dropout", self.dropout.to_string(), "a number of at least 0 and below 1");
+        }
+        Ok(())
+    }
+
+    /// The masks of dropout, one for each block: one draw from U[0, 1] for every column of each. Nothing is drawn without
+    /// dropout.
+    fn masks<'t>(&self, x: &Inputs<'t, '_>) -> Vec<Var<'t>> {
+        if self.dropout == 0.0 {
+            return Vec::new();
+        }
+        let rate = self.dropout as f32;
+        // With tau = 1 the weights of an expectile are 1 from 0 on and 0 below.
+        let mask = || (x.uniform(self.noise_width) - rate).expectile_weights(1.0) / (1.0 - rate);
+        (0..self.noise_blocks).map(|_| mask()).collect()
+    }
+}
+
+/// How time is shown to the network: `phase = 2 pi w t` with frequencies `w`.
+#[derive(Clone, Copy)]
+pub enum Frequencies {
+    /// Trained, as `[cos, sin]` (IDQL).
+    Learned,
+    /// As they were drawn, as `[sin, cos]` (SRPO).
+    Fixed,
+}
+
+impl Frequencies {
+    /// The standard deviation with which they are drawn.
+    fn deviation(self) -> f64 {
+        match self {
+            Frequencies::Learned => 0.2,
+            Frequencies::Fixed => 30.0,
+        }
+    }
+}
+
+/// The network that predicts noise: by the places of its parts, or with the parts themselves.
+pub struct NoiseNet<N> {
+    frequencies: Frequencies,
+    width: usize,
+    time: N,
+    condition: N,
+    input: N,
+    /// Normalisation, then dense layers.
+    blocks: Vec<[N; 2]>,
+    output: N,
+}
+
+impl NoiseNet<Id> {
+    /// Makes the networks for `s` columns of a state and `x` columns of what noise is added to.
+    pub fn new(
+        nets: &mut Networks,
+        frequencies: Frequencies,
+        (s, x): (usize, usize),
+        c: &NoiseNetConfig,
+        lr: f64,
+    ) -> Self {
+        let w = c.noise_width;
+        let dense = |inputs, hidden: &[usize], outputs| {
+            MlpSpec::new(inputs, hidden, outputs).activation(Activation::Mish)
+        };
+        let spec = MlpSpec::new(1, &[], c.time_features / 2).bias(false);
+        let time = match frequencies {
+            Frequencies::Learned => nets.policy(TIME[0], spec, lr),
+            Frequencies::Fixed => nets.fixed(TIME[0], spec),
+        };
+        nets.draw_normal(time, frequencies.deviation());
+        let condition = nets.policy(CONDITIONS[0], dense(c.time_features, &[c.time_width], c.time_width), lr);
+        let input = nets.policy(INPUT[0], dense(x + s + c.time_width, &[], w), lr);
+        let blocks = BLOCKS[..c.noise_blocks].iter().map(|[norm, block]| {
+            // LayerNorm's scale, less 1, and its shift: a product with 1 and without a bias is a learned vector.
+            let vector = MlpSpec::new(1, &[], 2 * w).bias(false).output_scale(0.0);
+            [nets.policy(norm[0], vector, lr), nets.policy(block[0], dense(w, &[4 * w], w), lr)]
+        });
+        let blocks = blocks.collect();
+        let output = nets.policy(OUTPUT[0], dense(w, &[], x), lr);
+        NoiseNet { frequencies, width: w, time, condition, input, blocks, output }
+    }
+
+    /// A copy that follows the trained network at `rate`.
+    pub fn moving_average(&self, nets: &mut Networks, rate: f64) -> Self {
+        let mut blocks = Vec::new();
+        let time = nets.target(TIME[1], self.time, rate);
+        let condition = nets.target(CONDITIONS[1], self.condition, rate);
+        let input = nets.target(INPUT[1], self.input, rate);
+        for (names, ids) in BLOCKS.iter().zip(&self.blocks) {
+            blocks.push([0, 1].map(|i| nets.target(names[i][1], ids[i], rate)));
+        }
+        let output = nets.target(OUTPUT[1], self.output, rate);
+        NoiseNet { frequencies: self.frequencies, width: self.width, time, condition, input, blocks, output }
+    }
+
+    /// With the networks as they are now, for a loss.
+    pub fn of<'n>(&self, nets: &'n Networks) -> NoiseNet<&'n Mlp> {
+        self.map(|id| &nets[id])
+    }
+
+    /// With copies of the networks, for acting.
+    pub fn copied(&self, nets: &Networks) -> NoiseNet<Mlp> {
+        self.map(|id| nets[id].clone())
+    }
+
+    fn map<M>(&self, of: impl Fn(Id) -> M) -> NoiseNet<M> {
+        NoiseNet {
+            frequencies: self.frequencies,
+            width: self.width,
+            time: of(self.time),
+            condition: of(self.condition),
+            input: of(self.input),
+            blocks: self.blocks.iter().map(|ids| ids.map(&of)).collect(),
+            output: of(self.output),
+        }
+    }
+}
+
+impl<N: Borrow<Mlp>> NoiseNet<N> {
+    /// The noise in `x`, one time for each row. `masks` are those of dropout, none of them for acting.
+    pub fn predict<'t>(
+        &self,
+        s: Var<'t>,
+        x: Var<'t>,
+        times: &[f64],
+        masks: &[Var<'t>],
+        through: Through,
+    ) -> Var<'t> {
+        let tape = s.tape();
+        let apply = |net: &N, x| match through {
+            Through::Frozen => tape.apply_frozen(net.borrow(), x),
+            Through::Trained => tape.apply(net.borrow(), x),
+        };
+        let features = match self.frequencies {
+            Frequencies::Learned => {
+                let times: Vec<f32> = times.iter().map(|&t| t as f32).collect();
+                let phase = TAU as f32 * apply(&self.time, tape.constant_slice(times.len(), 1, &times));
+                tape.concat_cols(&[phase.cos(), phase.sin()])
+            }
+            Frequencies::Fixed => fixed_features(s, self.time.borrow(), times),
+        };
+        let mut h = apply(&self.input, tape.concat_cols(&[x, s, apply(&self.condition, features)]));
+        for (i, [norm, dense]) in self.blocks.iter().enumerate() {
+            let y = masks.get(i).map_or(h, |&mask| h * mask);
+            let norm = apply(norm, tape.filled(1, 1, 1.0));
+            let (scale, shift) =
+                (1.0 + norm.slice_cols(0, self.width), norm.slice_cols(self.width, 2 * self.width));
+            h = h + apply(dense, y.normalize_rows(1e-6) * scale + shift);
+        }
+        apply(&self.output, h.mish())
+    }
+
+    /// `|eps(s, x_t, t) - z|^2` of each row, where `x_t = alpha_t a + sigma_t z`. Draws `z` from N(0, I), then the masks
+    /// of dropout.
+    pub fn error<'t>(
+        &self,
+        x: &Inputs<'t, '_>,
+        c: &NoiseNetConfig,
+        times: &[f64],
+        level: impl Fn(f64) -> Level,
+    ) -> Var<'t> {
+        let z = x.normal(x.a().cols());
+        let (alpha, sigma) = levels(z, times, level);
+        let masks = c.masks(x);
+        let predicted = self.predict(x.s(), alpha * x.a() + sigma * z, times, &masks, Through::Trained);
+        (predicted - z).square().sum_cols()
+    }
+}
+
+/// `[sin, cos]` of the phases. In double precision: they go round a hundred times, and single precision would leave five
+/// digits of them.
+fn fixed_features<'t>(like: Var<'t>, frequencies: &Mlp, times: &[f64]) -> Var<'t> {
+    let frequencies: Vec<f32> = frequencies.tensors().into_iter().flat_map(|tensor| tensor.data).collect();
+    let mut features = Vec::with_capacity(times.len() * 2 * frequencies.len());
+    for &t in times {
+        let phases = frequencies.iter().map(|&w| {
+            let turns = f64::from(w) * t;
+            (TAU * (turns - turns.round())) as f32
+        });
+        features.extend(phases.clone().map(f32::sin));
+        features.extend(phases.map(f32::cos));
+    }
+    like.tape().constant_slice(times.len(), 2 * frequencies.len(), &features)
+}
+
+/// How much of the action and how much noise there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    /// Of the action.
+    pub alpha: f64,
+    /// Of the noise.
+    pub sigma: f64,
+}
+
+/// The columns `alpha_t` and `sigma_t`.
+pub fn levels<'t>(like: Var<'t>, times: &[f64], level: impl Fn(f64) -> Level) -> (Var<'t>, Var<'t>) {
+    let column = |part: fn(Level) -> f64| {
+        let values: Vec<f32> = times.iter().map(|&t| part(level(t)) as f32).collect();
+        like.tape().constant_slice(times.len(), 1, &values)
+    };
+    (column(|level| level.alpha), column(|level| level.sigma))
+}
+
+/// The variance-preserving process in continuous time with rates from 0.1 to 20.
+pub fn continuous(t: f64) -> Level {
+    let alpha = (-t * t * (20.0 - 0.1) / 4.0 - 0.05 * t).exp();
+    Level { alpha, sigma: (1.0 - alpha * alpha).sqrt() }
+}
+
+/// The variance-preserving process in `T` steps, numbered from 0, with rates from 0.1 to 10.
+pub struct Steps {
+    /// The variance that each adds.
+    betas: Vec<f64>,
+    /// What is left of the action's variance after it.
+    alpha_hats: Vec<f64>,
+}
+
+impl Steps {
+    /// The schedule.
+    pub fn new(steps: usize) -> Self {
+        let total = steps as f64;
+        let beta =
+            |t: usize| 1.0 - (-0.1 / total - 0.5 * (10.0 - 0.1) * (2 * t - 1) as f64 / (total * total)).exp();
+        let betas: Vec<f64> = (1..=steps).map(beta).collect();
+        let product = |left: &mut f64, beta: &f64| {
+            *left *= 1.0 - beta;
+            Some(*left)
+        };
+        let alpha_hats = betas.iter().scan(1.0, product).collect();
+        Steps { betas, alpha_hats }
+    }
+
+    /// One step for each row, uniformly drawn.
+    pub fn draw(&self, x: &Inputs<'_, '_>) -> Vec<f64> {
+        let steps = self.betas.len() as f64;
+        x.uniform(1).with_value(|u| u.iter().map(|&u| (f64::from(u) * steps).floor()).collect())
+    }
+
+    /// What a step, by its number, has done to the action.
+    pub fn level(&self, t: f64) -> Level {
+        let left = self.alpha_hats[t as usize];
+        Level { alpha: left.sqrt(), sigma: (1.0 - left).sqrt() }
+    }
+
+    /// Goes from noise `x` back to actions, clipped to [-1, 1] after every step. `noise` is added after all but the last.
+    pub fn sample<'t, N: Borrow<Mlp>>(
+        &self,
+        net: &NoiseNet<N>,
+        s: Var<'t>,
+        mut x: Var<'t>,
+        noise: impl Fn() -> Var<'t>,
+    ) -> Var<'t> {
+        for t in (0..self.betas.len()).rev() {
+            let (beta, left) = (self.betas[t], self.alpha_hats[t]);
+            let predicted = net.predict(s, x, &vec![t as f64; s.rows()], &[], Through::Frozen);
+            let share = (beta / (1.0 - left).sqrt()) as f32;
+            x = (x - share * predicted) / (1.0 - beta).sqrt() as f32;
+            if t > 0 {
+                x = x + beta.sqrt() as f32 * noise();
+            }
+            x = x.clip(-1.0, 1.0);
+        }
+        x
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_steps_leave_little_of_the_action() {
+        let steps = Steps::new(5);
+        // beta_1 = 1 - exp(-0.02 - 0.198), beta_5 = 1 - exp(-0.02 - 9 * 0.198)
+        assert!((steps.betas[0] - (1.0 - (-0.218f64).exp())).abs() < 1e-12);
+        assert!((steps.betas[4] - (1.0 - (-1.802f64).exp())).abs() < 1e-12);
+        // The exponents add up to -(0.1 + 0.5 * 9.9).
+        assert!((steps.level(4.0).alpha - (-0.5f64 * 5.05).exp()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn levels_preserve_variance() {
+        let steps = Steps::new(5);
+        let all = (0..5).map(|t| steps.level(t.into())).chain([0.02, 0.5, 0.98].map(continuous));
+        for Level { alpha, sigma } in all {
+            assert!((alpha * alpha + sigma * sigma - 1.0).abs() < 1e-12);
+        }
+    }
+}

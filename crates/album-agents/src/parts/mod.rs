@@ -1,0 +1,8 @@
+//! What several algorithms share: critics, flows, diffusion, policy heads.
+
+pub mod categorical;
+pub mod critic;
+pub mod diffusion;
+pub mod distilled_flow;
+pub mod flow;
+pub mod gaussian;

@@ -1,0 +1,22 @@
+//! Small things that every crate of album uses, one module each.
+//!
+//! - [`rng`]: named, counter-based random streams of one master seed.
+//! - [`atomic`]: files and folders that are either complete or untouched.
+//! - [`disk`]: free space on the disk of a path.
+//! - [`cache`]: where downloads and recordings are kept.
+//! - [`suggest`]: "did you mean ...?" for misspelt names.
+//! - [`number`]: numbers as people read them.
+//!
+//! ```
+//! use album_base::{number, suggest};
+//!
+//! assert_eq!(number::grouped(1_000_000), "1,000,000");
+//! assert!(suggest::hint("lamda_b", ["lambda_b", "lambda_e"]).contains("lambda_b"));
+//! ```
+
+pub mod atomic;
+pub mod cache;
+pub mod disk;
+pub mod number;
+pub mod rng;
+pub mod suggest;

@@ -1,0 +1,95 @@
+//! Near matches for mistyped names.
+
+/// The names that look most like `found`, the nearest first, at most `count`.
+///
+/// Names that begin with what was typed come first; then those that fewer than a
+/// third of the typed letters would have to change for, in order of distance.
+///
+/// ```
+/// use album_base::suggest::nearest;
+/// let keys = ["gamma", "lambda_b", "lambda_e", "seed"];
+/// assert_eq!(nearest("lamda_b", keys, 1), ["lambda_b"]);
+/// assert_eq!(nearest("gam", keys, 1), ["gamma"]);
+/// assert!(nearest("batch", keys, 1).is_empty());
+/// ```
+pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, count: usize) -> Vec<&'a str> {
+    let length = found.chars().count();
+    let mut near: Vec<(usize, &str)> = names
+        .into_iter()
+        .filter_map(|name| {
+            let begins = length > 1 && name.starts_with(found);
+            let distance = if begins { 0 } else { distance(found, name) };
+            (begins || distance * 3 < length).then_some((distance, name))
+        })
+        .collect();
+    near.sort_by_key(|(distance, _)| *distance); // stable: equals keep their order
+    near.into_iter().take(count).map(|(_, name)| name).collect()
+}
+
+/// The end of a message about a name that is none of `names`: those it looks like, or else all of them.
+///
+/// ```
+/// use album_base::suggest::hint;
+/// assert_eq!(hint("gama", ["gamma", "seed"]), "; did you mean `gamma`?");
+/// assert_eq!(hint("batch", ["gamma", "seed"]), "; there are gamma, seed");
+/// ```
+pub fn hint<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let near: Vec<String> = nearest(found, names.iter().copied(), 2).into_iter().map(str::to_owned).collect();
+    if near.is_empty() { format!("; there are {}", names.join(", ")) } else { did_you_mean(&near) }
+}
+
+/// `; did you mean ...?` for the end of an error message, or nothing.
+pub fn did_you_mean(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((only, [])) => format!("; did you mean {only}?"),
+        Some((last, others)) => format!("; did you mean {} or {last}?", others.join(", ")),
+    }
+}
+
+/// Letters to insert, remove or replace to make one of the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    // Distances of what was read of `a` so far to every beginning of `b`.
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("kitten", "sitting", 3),
+            ("flaw", "lawn", 2),
+            ("é", "e", 1),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+            assert_eq!(distance(b, a), expected, "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn sentences() {
+        let names = |names: &[&str]| did_you_mean(&names.iter().map(|n| n.to_string()).collect::<Vec<_>>());
+        assert_eq!(names(&[]), "");
+        assert_eq!(names(&["a"]), "; did you mean `a`?");
+        assert_eq!(names(&["a", "b", "c"]), "; did you mean `a`, `b` or `c`?");
+    }
+}

@@ -1,0 +1,322 @@
+//! `album data inspect`.
+
+use crate::failure::Failure;
+use crate::output;
+use album_base::number::{compact, fixed, grouped, percent};
+use album_data::DataError;
+use album_data::doctor::{self, Labels, Report, Values, Warning};
+use album_data::ogbench::{Environment, TaskName};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The arguments of `album data inspect`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The .npz file, in OGBench layout, or a folder that `album data import` made
+    file: PathBuf,
+    /// The task that gives rewards: a name, or a number from 1 to 5 if the file has its official name; by default the
+    /// file's own rewards, else the default task of the dataset that the file is named after
+    #[arg(long)]
+    task: Option<String>,
+    /// The discount of the values
+    #[arg(long, default_value_t = 0.995)]
+    gamma: f64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Output {
+    file: PathBuf,
+    bytes: u64,
+    task: Option<String>,
+    own_rewards: bool,
+    #[serde(flatten)]
+    report: Report,
+}
+
+/// Runs `album data inspect`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if !(0.0..1.0).contains(&args.gamma) {
+        return Err(Failure::Usage(format!(
+            "--gamma is {}; expected at least 0 and less than 1",
+            args.gamma
+        )));
+    }
+    let file = args.file.as_path();
+    let asked = args.task.as_deref().map(|name| task(name, file)).transpose()?;
+    let own_rewards = asked.is_none() && doctor::has_own_rewards(file)?;
+    let named = TaskName::of_file(file);
+    let mut task = if own_rewards { None } else { asked.or(named) };
+    let labels = match &task {
+        Some(task) => Labels::Task(task),
+        None if own_rewards => Labels::Own,
+        None => Labels::None,
+    };
+    let mut report = match doctor::examine(file, labels, args.gamma) {
+        // A name that was not given as the task is only a hint.
+        Err(
+            error @ (DataError::OtherEnvironment { .. }
+            | DataError::WrongShape { .. }
+            | DataError::Missing { .. }),
+        ) if asked.is_none() && task.is_some() => {
+            task = None;
+            let mut report = doctor::examine(file, Labels::None, args.gamma)?;
+            let message = format!("the contents are not what the name of the file says: {error}");
+            report.warnings.insert(0, Warning { code: "other_environment", message });
+            report
+        }
+        result => result?,
+    };
+    if let (Some(asked), Some(named)) = (asked, named)
+        && asked.environment() != named.environment()
+    {
+        let message = format!(
+            "the file is named after {}, the task is one of {}: its goals may lie elsewhere",
+            named.environment().name,
+            asked.environment().name
+        );
+        report.warnings.insert(0, Warning { code: "file_name", message });
+    }
+    if report.labels.is_none() {
+        let like = doctor::looks_like(file)?;
+        report.warnings.push(Warning { code: "no_labels", message: no_labels(&like) });
+    }
+    let bytes = bytes(file).map_err(Failure::io(file))?;
+    let output = Output {
+        file: file.to_path_buf(),
+        bytes,
+        task: task.map(|task| task.to_string()),
+        own_rewards,
+        report,
+    };
+    if args.json { output::print_json(&output) } else { output::print(&text(&output)) }
+}
+
+/// The size of a file, or of the files in a folder.
+fn bytes(path: &Path) -> std::io::Result<u64> {
+    if !path.is_dir() {
+        return Ok(path.metadata()?.len());
+    }
+    std::fs::read_dir(path)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
+}
+
+/// The task that `--task` means for this file.
+fn task(name: &str, file: &Path) -> Result<TaskName, Failure> {
+    let Ok(number) = name.parse::<usize>() else {
+        return name.parse().map_err(|e| Failure::Config(format!("{e}")));
+    };
+    if !(1..=Environment::TASKS).contains(&number) {
+        return Err(Failure::Usage(format!("--task is {number}; expected 1 to {}", Environment::TASKS)));
+    }
+    let named = TaskName::of_file(file).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--task {number}: the name of {} is not that of a dataset, such as cube-single-play-v0.npz; give the \
+             whole name of the task, such as cube-single-play-singletask-task{number}-v0",
+            file.display()
+        ))
+    })?;
+    Ok(named.with_number(number))
+}
+
+fn no_labels(like: &[&Environment]) -> String {
+    let mut message =
+        "the file has no rewards, and no task was named with --task: nothing is said about goals and \
+                       values"
+            .to_owned();
+    if let Some(first) = like.first() {
+        let names: Vec<&str> = like.iter().map(|environment| environment.name).collect();
+        let kind = first.data_kinds[0];
+        message += &format!(
+            "; it looks like data of {}: try --task {}-{kind}-singletask-v0",
+            names.join(", "),
+            first.name
+        );
+    }
+    message
+}
+
+/// Lines are at most this wide, so that nothing wraps on a narrow terminal.
+const WIDTH: usize = 80;
+/// Names stand to the left of this.
+const NAMES: usize = 16;
+
+/// A page of sections, each with named lines.
+struct Page {
+    lines: Vec<String>,
+}
+
+impl Page {
+    fn section(&mut self, title: &str) {
+        self.lines.extend([String::new(), title.to_owned()]);
+    }
+
+    /// A named line; without a name, more of the one before. Long values go on below themselves.
+    fn line(&mut self, name: &str, value: &str) {
+        for (i, part) in wrapped(value, WIDTH - NAMES - 2).iter().enumerate() {
+            let name = if i == 0 { name } else { "" };
+            self.lines.push(format!("{name:>NAMES$}  {part}"));
+        }
+    }
+}
+
+/// Breaks text between words.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        let length = lines[last].chars().count();
+        if length > 0 && length + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if length > 0 {
+                lines[last].push(' ');
+            }
+            lines[last].push_str(word);
+        }
+    }
+    lines
+}
+
+fn count(n: usize) -> String {
+    grouped(n as i64)
+}
+
+fn plural(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
+fn text(output: &Output) -> String {
+    let report = &output.report;
+    let mut page = Page { lines: Vec::new() };
+    page.line("file", &format!("{} ({})", output.file.display(), super::list::size(output.bytes)));
+    let task = match (&output.task, output.own_rewards) {
+        (Some(task), _) => task.as_str(),
+        (None, true) => "none; the rewards are the file's own",
+        (None, false) => "none",
+    };
+    page.line("task", task);
+    contents(&mut page, report);
+    rewards(&mut page, report);
+    match report.warnings.len() {
+        0 => page.section("No warnings"),
+        n => page.section(&plural(n, "warning", "warnings").to_uppercase()),
+    }
+    for Warning { code, message } in &report.warnings {
+        page.lines.push(format!("  ! {code}"));
+        page.lines.extend(wrapped(message, WIDTH - 4).iter().map(|line| format!("    {line}")));
+    }
+    page.lines.join("\n")
+}
+
+fn contents(page: &mut Page, report: &Report) {
+    page.section("Contents");
+    page.line("transitions", &count(report.transitions));
+    let lengths = report.episode_length;
+    let long = if lengths.min == lengths.max {
+        format!("each {} long", count(lengths.min))
+    } else {
+        format!("{} to {} long, median {}", count(lengths.min), count(lengths.max), count(lengths.median))
+    };
+    page.line("episodes", &format!("{}, {long}", count(report.episodes)));
+    for (name, columns) in [("observations", &report.observations), ("actions", &report.actions)] {
+        let least = columns.iter().map(|c| c.min).fold(f64::INFINITY, f64::min);
+        let most = columns.iter().map(|c| c.max).fold(f64::NEG_INFINITY, f64::max);
+        let (flattest, widest) = (
+            columns.iter().map(|c| c.std).fold(f64::INFINITY, f64::min),
+            columns.iter().map(|c| c.std).fold(0.0, f64::max),
+        );
+        page.line(
+            name,
+            &format!(
+                "{} from {} to {}, deviations {} to {}",
+                plural(columns.len(), "number", "numbers"),
+                compact(least),
+                compact(most),
+                compact(flattest),
+                compact(widest)
+            ),
+        );
+    }
+    page.line("", &format!("{} of the actions' numbers at ±1", percent(report.saturated_action_share, 1)));
+    let repeats = &report.repeats;
+    let states = if repeats.distinct_states == report.rows {
+        format!("no state occurs twice among {}", count(report.rows))
+    } else {
+        format!("{} different states among {}", count(repeats.distinct_states), count(report.rows))
+    };
+    page.line("repetitions", &states);
+    if repeats.repeated_pairs > 0 {
+        page.line(
+            "",
+            &format!(
+                "{} with the same state and action, {} of them with different outcomes; {} exactly like an earlier one",
+                plural(repeats.repeated_pairs, "pair", "pairs"),
+                count(repeats.pairs_with_several_successors.max(repeats.pairs_with_several_rewards)),
+                plural(repeats.duplicate_transitions, "transition", "transitions")
+            ),
+        );
+    }
+}
+
+fn rewards(page: &mut Page, report: &Report) {
+    let Some(labels) = &report.labels else { return };
+    page.section("Rewards");
+    let total: usize = labels.reward_histogram.iter().map(|bin| bin.count).sum();
+    let names: Vec<String> = labels
+        .reward_histogram
+        .iter()
+        .map(|bin| {
+            if bin.from == bin.to {
+                compact(bin.from)
+            } else {
+                format!("{} to {}", compact(bin.from), compact(bin.to))
+            }
+        })
+        .collect();
+    let most = labels.reward_histogram.iter().map(|bin| bin.count).max().unwrap_or(1).max(1);
+    let counts: Vec<String> = labels.reward_histogram.iter().map(|bin| count(bin.count)).collect();
+    let wide = counts.iter().map(String::len).max().unwrap_or(0);
+    for (i, bin) in labels.reward_histogram.iter().enumerate() {
+        let bar = "#".repeat((30 * bin.count).div_ceil(most));
+        let share = percent(bin.count as f64 / total as f64, 1);
+        page.lines.push(format!("{:>NAMES$}  {:>wide$} {share:>7}  {bar}", names[i], counts[i]));
+    }
+    page.line("sum", &compact_sum(labels.reward_sum));
+    page.line(
+        "goal",
+        &format!(
+            "reached in {} of the episodes; {} solved",
+            percent(labels.goal_episode_share, 1),
+            plural(labels.mask_zeros, "transition is", "transitions are")
+        ),
+    );
+    page.section(&format!("Values (discount {})", labels.gamma));
+    page.lines.push(format!("{:>NAMES$}  {:>10} {:>10} {:>10}", "", "max", "mean", "min"));
+    let values = |v: &Values| [v.max, v.mean, v.min].map(|x| format!("{:>10}", fixed(x, 2))).join(" ");
+    if let Some(v_star) = &labels.v_star {
+        page.lines.push(format!("{:>NAMES$}  {}", "V*_D", values(v_star)));
+    }
+    if let Some(returns) = &labels.return_to_go {
+        page.lines.push(format!("{:>NAMES$}  {}", "return-to-go", values(returns)));
+    }
+    if let (Some(share), Some(most)) = (labels.v_star_above_return_share, labels.v_star_above_return_max) {
+        let note = if share > 0.0 {
+            format!(
+                "trajectories meet: V*_D is above the recorded return in {} of the transitions, by up to {}",
+                percent(share, 1),
+                compact(most)
+            )
+        } else {
+            "the same: no trajectory could have gone on as a better one".to_owned()
+        };
+        page.line("", &note);
+    }
+}
+
+/// A sum that is mostly a whole number of steps.
+fn compact_sum(sum: f64) -> String {
+    if sum.fract() == 0.0 { fixed(sum, 0) } else { fixed(sum, 3) }
+}

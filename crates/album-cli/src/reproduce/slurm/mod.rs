@@ -1,0 +1,293 @@
+//! Runs as jobs of Slurm: arrays with a run for each task, and a job that writes the report after them.
+//!
+//! ```text
+//! slurm/NAME-SCALE/submissions.jsonl   the jobs and their runs
+//! slurm/NAME-SCALE/N/runs.txt          the runs of one submission, a line for each task
+//! slurm/NAME-SCALE/N/job.sh            the script of the arrays
+//! slurm/NAME-SCALE/N/report.sh         that of the report
+//! slurm/NAME-SCALE/N/logs/             what the scripts and Slurm say; a run's own words are in logs/ID.log
+//! ```
+
+mod options;
+mod queue;
+mod script;
+
+use super::plan::shell;
+use super::results::Results;
+use crate::failure::Failure;
+use album_base::atomic;
+pub use options::SlurmOptions;
+use queue::Ledger;
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is to be submitted.
+pub struct Jobs<'a> {
+    /// This program.
+    pub album: PathBuf,
+    /// Its arguments, to which `--run ID` or `--report-only` is added.
+    pub arguments: Vec<String>,
+    /// The runs to be done, in order.
+    pub runs: Vec<String>,
+    /// `NAME-SCALE`.
+    pub name: String,
+    /// Where they go; an absolute path.
+    pub results: &'a Results,
+}
+
+/// What was submitted.
+#[derive(Debug, Serialize)]
+pub struct Submission {
+    /// The arrays: one, or several where the cluster does not allow so large ones. None if all runs were queued already.
+    pub arrays: Vec<String>,
+    /// The job that writes the report.
+    pub report: Option<String>,
+    /// The script of the arrays.
+    pub script: Option<PathBuf>,
+    /// The runs that were submitted.
+    pub runs: Vec<String>,
+    /// The runs that an earlier submission has in the queue still.
+    pub queued: Vec<String>,
+}
+
+/// What would be submitted.
+#[derive(Serialize)]
+pub struct Draft {
+    commands: Vec<String>,
+    script: String,
+}
+
+impl Jobs<'_> {
+    fn folder(&self) -> PathBuf {
+        self.results.folder().join("slurm").join(&self.name)
+    }
+
+    /// A name without spaces, by which `squeue` shows the jobs.
+    fn job_name(&self) -> String {
+        format!("album-{}", self.name.replace(char::is_whitespace, "_"))
+    }
+}
+
+/// One submission: its runs in arrays that the cluster allows.
+struct Sheet<'a> {
+    jobs: &'a Jobs<'a>,
+    options: &'a SlurmOptions,
+    folder: PathBuf,
+    runs: Vec<String>,
+    most: usize,
+}
+
+impl Sheet<'_> {
+    /// The arguments of `sbatch` for the array whose first run is `first`.
+    fn array(&self, first: usize, count: usize, previous: Option<&String>) -> Vec<String> {
+        let mut args = self.options.arguments(&self.jobs.job_name());
+        let mut array = format!("--array=0-{}", count - 1);
+        if let Some(concurrent) = self.options.concurrent {
+            array.push_str(&format!("%{concurrent}"));
+            // The number holds for each array, so they come one after the other.
+            args.extend(previous.map(|job| format!("--dependency=afterany:{job}")));
+        }
+        args.push(array);
+        args.extend(["--requeue".into(), "--open-mode=append".into()]);
+        args.push(format!("--signal=B:USR1@{}", options::NOTICE));
+        args.push(self.output("%A_%a.log"));
+        args.extend([self.path("job.sh").display().to_string(), first.to_string()]);
+        args
+    }
+
+    /// The arguments of `sbatch` for the report after these jobs.
+    fn report(&self, after: &[String]) -> Vec<String> {
+        let mut args = self.options.arguments(&self.jobs.job_name());
+        args.push(format!("--dependency=afterany:{}", after.join(":")));
+        args.extend([self.output("report.log"), self.path("report.sh").display().to_string()]);
+        args
+    }
+
+    /// Slurm puts numbers in for what follows a `%`.
+    fn output(&self, name: &str) -> String {
+        format!("--output={}/{name}", self.path("logs").display().to_string().replace('%', "%%"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let logs = self.path("logs");
+        fs::create_dir_all(&logs).map_err(Failure::io(&logs))?;
+        let write = |name: &str, text: String| {
+            let path = self.path(name);
+            atomic::write(&path, text.as_bytes()).map_err(Failure::io(&path))
+        };
+        write("runs.txt", self.runs.join("\n") + "\n")?;
+        write("job.sh", script::array(self.jobs, &self.path("runs.txt")))?;
+        write("report.sh", script::report(self.jobs))
+    }
+
+    /// Submits everything or nothing: the numbers of the arrays and last that of the report, which waits for the
+    /// jobs `earlier` too.
+    fn submit(
+        &self,
+        ledger: &mut Ledger,
+        earlier: impl IntoIterator<Item = String>,
+    ) -> Result<Vec<String>, Failure> {
+        let mut taken: Vec<String> = Vec::new();
+        let all = || -> Result<(), Failure> {
+            self.write()?;
+            for (k, runs) in self.runs.chunks(self.most).enumerate() {
+                let job = queue::submit(&self.array(k * self.most, runs.len(), taken.last()))?;
+                taken.push(job.clone());
+                ledger.note(&job, runs)?;
+            }
+            let after: Vec<String> = taken.iter().cloned().chain(earlier).collect();
+            let job = queue::submit(&self.report(&after))?;
+            taken.push(job.clone());
+            ledger.note(&job, &[])
+        };
+        let Err(failure) = all() else { return Ok(taken) };
+        let list = taken.join(" ");
+        if !taken.is_empty()
+            && let Err(e) = queue::ask("scancel", &taken)
+        {
+            // These jobs still need the files.
+            return Err(Failure::Tool(format!(
+                "{failure}\nwhat was submitted before could not be cancelled ({e}); do it with: scancel {list}"
+            )));
+        }
+        // Made a moment ago by this process alone.
+        let _ = fs::remove_dir_all(&self.folder);
+        if taken.is_empty() {
+            return Err(failure);
+        }
+        Err(Failure::Tool(format!("{failure}\nwhat was submitted before is cancelled again: job {list}")))
+    }
+}
+
+/// Submits the runs that are not in the queue already, and the report behind all of them. If Slurm does not take all,
+/// it has none, and the folder is as it was.
+pub fn submit(jobs: &Jobs<'_>, options: &SlurmOptions) -> Result<Submission, Failure> {
+    options.check()?;
+    // Before there is any file: it is here, and so are the others that are needed later.
+    queue::ask("sbatch", &["--version".into()])?;
+    let most = queue::largest_array()?;
+    let before = Before::look(jobs.results.folder());
+    let result = submit_from(jobs, options, most);
+    if result.is_err() {
+        before.restore(&jobs.folder());
+    }
+    result
+}
+
+fn submit_from(jobs: &Jobs<'_>, options: &SlurmOptions, most: usize) -> Result<Submission, Failure> {
+    jobs.results.create()?;
+    let folder = jobs.folder();
+    fs::create_dir_all(&folder).map_err(Failure::io(&folder))?;
+    let mut ledger = Ledger::open(&folder.join("submissions.jsonl"))?;
+    let alive = ledger.alive(&jobs.job_name())?;
+    let (queued, runs): (Vec<_>, Vec<_>) =
+        jobs.runs.iter().cloned().partition(|run| alive.runs.contains(run));
+    if runs.is_empty() {
+        return Ok(Submission { arrays: Vec::new(), report: None, script: None, runs, queued });
+    }
+    let sheet = Sheet { jobs, options, folder: next(&folder), runs, most };
+    let mut arrays = sheet.submit(&mut ledger, alive.jobs)?;
+    let report = arrays.pop();
+    Ok(Submission { arrays, report, script: Some(sheet.path("job.sh")), runs: sheet.runs, queued })
+}
+
+/// What `submit` would do, as far as it can be known without asking the queue.
+pub fn draft(jobs: &Jobs<'_>, options: &SlurmOptions) -> Result<Draft, Failure> {
+    options.check()?;
+    let most = queue::largest_array().unwrap_or(queue::USUAL_ARRAY);
+    let sheet = Sheet { jobs, options, folder: next(&jobs.folder()), runs: jobs.runs.clone(), most };
+    let mut lines = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    for (k, runs) in sheet.runs.chunks(most).enumerate() {
+        lines.push(sheet.array(k * most, runs.len(), names.last()));
+        names.push(format!("ARRAY{}", k + 1));
+    }
+    if !names.is_empty() {
+        lines.push(sheet.report(&names));
+    }
+    let commands = lines.iter().map(|args| {
+        let words: Vec<String> = args.iter().map(|word| shell(word)).collect();
+        format!("sbatch {}", words.join(" "))
+    });
+    Ok(Draft { commands: commands.collect(), script: script::array(jobs, &sheet.path("runs.txt")) })
+}
+
+impl Draft {
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        format!("{}\n\n{}", self.commands.join("\n"), self.script.trim_end())
+    }
+}
+
+impl Submission {
+    /// For a terminal.
+    pub fn text(&self, name: &str) -> String {
+        let runs = |runs: &[String]| format!("{} run{}", runs.len(), if runs.len() == 1 { "" } else { "s" });
+        let mut lines = Vec::new();
+        if !self.queued.is_empty() {
+            lines.push(format!("{name}: {} in the queue already", runs(&self.queued)));
+        }
+        if let Some(report) = &self.report {
+            let arrays = self.arrays.join(" ");
+            lines.push(format!(
+                "{name}: {} submitted as job {arrays}, the report as job {report}",
+                runs(&self.runs)
+            ));
+            lines.push(format!("cancel with: scancel {arrays} {report}"));
+        }
+        lines.join("\n")
+    }
+}
+
+/// The folder of the next submission.
+fn next(folder: &Path) -> PathBuf {
+    let mut number = 1;
+    while folder.join(number.to_string()).exists() {
+        number += 1;
+    }
+    folder.join(number.to_string())
+}
+
+/// What was there before a submission.
+struct Before {
+    folder: PathBuf,
+    exists: bool,
+    is_results: bool,
+}
+
+impl Before {
+    fn look(folder: &Path) -> Self {
+        Before { folder: folder.into(), exists: folder.exists(), is_results: Results::is_one(folder) }
+    }
+
+    /// Removes what is empty and was made since; a folder with files in it cannot be removed this way.
+    fn restore(&self, submissions: &Path) {
+        let ledger = submissions.join("submissions.jsonl");
+        if fs::metadata(&ledger).is_ok_and(|file| file.len() == 0) {
+            let _ = fs::remove_file(&ledger);
+        }
+        let _ = fs::remove_dir(submissions);
+        let _ = submissions.parent().map(fs::remove_dir);
+        if self.is_results {
+            return;
+        }
+        let entries =
+            |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in entries(&self.folder) {
+            let _ = fs::remove_dir(path);
+        }
+        if let [format] = &entries(&self.folder).collect::<Vec<_>>()[..]
+            && Results::is_one(&self.folder)
+        {
+            let _ = fs::remove_file(format);
+        }
+        if !self.exists {
+            let _ = fs::remove_dir(&self.folder);
+        }
+    }
+}

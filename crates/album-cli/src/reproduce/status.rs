@@ -1,0 +1,176 @@
+//! Where a plan stands.
+
+use super::plan::{Plan, Planned};
+use super::results::{Results, State};
+use album_base::number::{grouped, seconds};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// The states of all runs of a plan.
+pub struct Status<'a> {
+    plan: &'a Plan,
+    results: &'a Results,
+    rows: Vec<Row<'a>>,
+}
+
+struct Row<'a> {
+    run: &'a Planned,
+    state: State,
+    step: u64,
+    ms_per_step: f64,
+}
+
+/// `--json`.
+#[derive(Serialize)]
+pub struct Json {
+    experiment: String,
+    scale: String,
+    finished: usize,
+    running: usize,
+    interrupted: usize,
+    failed: usize,
+    waiting: usize,
+    /// Seconds of work that are left, on one run after the other; nothing if there is no measurement yet.
+    seconds_left: Option<f64>,
+    /// The page, where one was written.
+    report: Option<PathBuf>,
+    runs: Vec<JsonRun>,
+}
+
+#[derive(Serialize)]
+struct JsonRun {
+    id: String,
+    state: &'static str,
+    step: u64,
+    steps: u64,
+    success: Option<f64>,
+    path: String,
+    log: String,
+    failure: Option<String>,
+}
+
+impl<'a> Status<'a> {
+    /// Looks at every run.
+    pub fn read(plan: &'a Plan, results: &'a Results) -> Self {
+        let row = |run: &'a Planned| {
+            let state = results.state(run);
+            let progress = results.progress(&run.id);
+            let step = if matches!(state, State::Finished) { run.steps() } else { progress.step };
+            Row { run, state, step, ms_per_step: progress.ms_per_step }
+        };
+        Status { plan, results, rows: plan.runs.iter().map(row).collect() }
+    }
+
+    fn count(&self, word: &str) -> usize {
+        self.rows.iter().filter(|row| row.state.word() == word).count()
+    }
+
+    /// Seconds of work that are left, by the speed of the runs so far.
+    fn seconds_left(&self) -> Option<f64> {
+        let speeds: Vec<f64> = self.rows.iter().map(|row| row.ms_per_step).filter(|ms| *ms > 0.0).collect();
+        let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
+        let left = |row: &Row<'_>| {
+            let ms = if row.ms_per_step > 0.0 { row.ms_per_step } else { mean };
+            (row.run.steps().saturating_sub(row.step)) as f64 * ms / 1e3
+        };
+        (!speeds.is_empty()).then(|| self.rows.iter().map(left).sum())
+    }
+
+    /// One line: how many runs are where.
+    pub fn headline(&self) -> String {
+        let words = ["finished", "running", "interrupted", "failed", "waiting"];
+        let parts: Vec<String> = words
+            .iter()
+            .map(|word| (self.count(word), word))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        format!("{}: {} runs, {}", self.plan.name(), self.rows.len(), parts.join(", "))
+    }
+
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let mut text = self.headline();
+        let (done, all): (u64, u64) =
+            self.rows.iter().fold((0, 0), |sum, row| (sum.0 + row.step, sum.1 + row.run.steps()));
+        let _ = write!(text, "\n{}", bar(done, all));
+        let beside = self.count("running").max(1) as f64;
+        match self.seconds_left() {
+            Some(left) if left > 0.0 => {
+                let _ = write!(text, "  about {} left", seconds(left / beside));
+                if beside > 1.0 {
+                    let _ = write!(text, " with {beside} side by side");
+                }
+            }
+            _ => {}
+        }
+        for row in &self.rows {
+            match &row.state {
+                State::Running | State::Interrupted => {
+                    let _ = write!(
+                        text,
+                        "\n{:<12} {}  {} of {} steps  {}",
+                        row.state.word(),
+                        bar(row.step, row.run.steps()),
+                        grouped(row.step as i64),
+                        grouped(row.run.steps() as i64),
+                        row.run.id
+                    );
+                }
+                State::Failed(note) => {
+                    let log = self.results.log(&row.run.id);
+                    let code = note.code.map_or("ended by a signal".into(), |code| format!("exit {code}"));
+                    let first = note.message.lines().next().unwrap_or_default();
+                    let _ = write!(
+                        text,
+                        "\nfailed       {}: {code}: {first}\n             log {}",
+                        row.run.id,
+                        log.display()
+                    );
+                }
+                State::Waiting | State::Finished => {}
+            }
+        }
+        text
+    }
+
+    /// For programs.
+    pub fn json(&self, report: Option<&Path>) -> Json {
+        let run = |row: &Row<'_>| JsonRun {
+            id: row.run.id.clone(),
+            state: row.state.word(),
+            step: row.step,
+            steps: row.run.steps(),
+            success: self.results.result(&row.run.id).and_then(|result| result.success),
+            path: self.results.run(&row.run.id).display().to_string(),
+            log: self.results.log(&row.run.id).display().to_string(),
+            failure: match &row.state {
+                State::Failed(note) => Some(note.message.clone()),
+                _ => None,
+            },
+        };
+        Json {
+            experiment: self.plan.experiment.name.clone(),
+            scale: self.plan.scale.to_string(),
+            finished: self.count("finished"),
+            running: self.count("running"),
+            interrupted: self.count("interrupted"),
+            failed: self.count("failed"),
+            waiting: self.count("waiting"),
+            seconds_left: self.seconds_left(),
+            report: report.map(Path::to_path_buf),
+            runs: self.rows.iter().map(run).collect(),
+        }
+    }
+}
+
+/// `[=====>    ] 52 %`.
+fn bar(done: u64, all: u64) -> String {
+    const WIDTH: usize = 25;
+    let share = if all == 0 { 1.0 } else { (done as f64 / all as f64).min(1.0) };
+    let full = (share * WIDTH as f64) as usize;
+    let head = if full < WIDTH && full > 0 { ">" } else { "" };
+    let body = format!("{}{head}", "=".repeat(full.saturating_sub(head.len())));
+    format!("[{body:<WIDTH$}] {:>3.0} %", (100.0 * share).floor())
+}

@@ -1,0 +1,72 @@
+//! Mean and standard deviation of a list.
+
+/// What the sum of squared distances from the mean is divided by. Papers differ, and with 8 seeds so do
+/// the numbers, by 7 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Divisor {
+    /// The number of values ("population", ddof 0).
+    Count,
+    /// One less ("sample", ddof 1).
+    CountLessOne,
+}
+
+/// The mean, or `None` of nothing. It is NaN if a value is.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| sum(values.iter().copied()) / values.len() as f64)
+}
+
+/// The standard deviation, or `None` where the divisor is not positive. It is NaN if a value is.
+///
+/// ```
+/// use album_stats::{Divisor, deviation};
+/// assert_eq!(deviation(&[1.0, 3.0], Divisor::Count), Some(1.0));
+/// assert_eq!(deviation(&[1.0, 3.0], Divisor::CountLessOne), Some(2f64.sqrt()));
+/// assert_eq!(deviation(&[1.0], Divisor::Count), Some(0.0));
+/// assert_eq!(deviation(&[1.0], Divisor::CountLessOne), None);
+/// ```
+pub fn deviation(values: &[f64], divisor: Divisor) -> Option<f64> {
+    let center = mean(values)?;
+    let count = match divisor {
+        Divisor::Count => values.len(),
+        Divisor::CountLessOne => values.len() - 1,
+    };
+    (count > 0).then(|| (sum(values.iter().map(|x| (x - center).powi(2))) / count as f64).sqrt())
+}
+
+/// A sum that carries its rounding errors along (Neumaier's), so that the order of the values hardly matters.
+pub(super) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0.0, 0.0);
+    for x in values {
+        let next: f64 = sum + x;
+        lost += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
+        sum = next;
+    }
+    sum + lost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_carry_what_is_lost() {
+        assert_eq!(sum([1.0, 1e100, 1.0, -1e100]), 2.0);
+        assert_eq!(sum([]), 0.0);
+    }
+
+    #[test]
+    fn lists_without_an_answer() {
+        assert_eq!(mean(&[]), None);
+        assert_eq!(deviation(&[], Divisor::Count), None);
+        assert_eq!(deviation(&[], Divisor::CountLessOne), None);
+        assert!(mean(&[1.0, f64::NAN]).is_some_and(f64::is_nan));
+        assert!(deviation(&[1.0, f64::NAN], Divisor::Count).is_some_and(f64::is_nan));
+    }
+
+    #[test]
+    fn equal_values_do_not_deviate() {
+        assert_eq!(deviation(&[0.1; 10], Divisor::CountLessOne), Some(0.0));
+        // The naive formula (mean of squares less square of the mean) loses everything here.
+        assert_eq!(deviation(&[1e9 + 1.0, 1e9 - 1.0], Divisor::Count), Some(1.0));
+    }
+}
