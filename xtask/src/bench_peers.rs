@@ -15,7 +15,7 @@ pub fn run_all(agents: &[String]) -> Result<(), String> {
         return Err(format!("there is no peer of `{unknown}`; there are {}", AGENTS.join(", ")));
     }
     let python = python::peers(&root())?;
-    run("build", cargo(&["build", "--release", "--package", "album"]))?;
+    run("build", cargo(&["build", "--release", "--package", "album-cli"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let album = target.join("release").join("album");
     for agent in AGENTS.iter().filter(|name| agents.is_empty() || agents.iter().any(|asked| asked == *name)) {

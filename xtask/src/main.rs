@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 /// Features that are off by default, because they need more than cargo.
-const FEATURES: [&str; 2] = ["--features", "album/highs,album-tabular/highs"];
+const FEATURES: [&str; 2] = ["--features", "album-cli/highs,album-tabular/highs"];
 
 fn test() -> Result<(), String> {
     let start = Instant::now();
@@ -66,7 +66,7 @@ fn test() -> Result<(), String> {
     clippy.args(["--", "-D", "warnings"]);
     run("clippy", clippy)?;
     run("tests", with(&["test", "--workspace", "--all-targets", "--no-fail-fast"]))?;
-    slurm::test(&target(), with(&["test", "--workspace", "--test", "slurm"]))?;
+    slurm::test(&target(), with(&["test", "--package", "album-cli", "--test", "it", "slurm::"]))?;
     run("doc tests", with(&["test", "--workspace", "--doc"]))?;
     let mut doc = with(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
@@ -85,7 +85,7 @@ fn slurm_test(args: &[String]) -> Result<(), String> {
         args => args,
     };
     let command = match args {
-        [] => cargo(&["test", "--package", "album", "--test", "slurm", "--", "--nocapture"]),
+        [] => cargo(&["test", "--package", "album-cli", "--test", "it", "slurm::", "--", "--nocapture"]),
         [program, args @ ..] => {
             let mut command = Command::new(program);
             command.args(args);
@@ -97,7 +97,7 @@ fn slurm_test(args: &[String]) -> Result<(), String> {
 
 fn bench_solve() -> Result<(), String> {
     let python = python::tools(&root())?;
-    let mut command = cargo(&["run", "--release", "--package", "album", "--features", "highs"]);
+    let mut command = cargo(&["run", "--release", "--package", "album-cli", "--features", "highs"]);
     command.args(["--", "bench", "solve"]).args(std::env::args().skip(2));
     python.apply(&mut command);
     command.env("ALBUM_PYTHON", &python.interpreter);

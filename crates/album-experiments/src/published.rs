@@ -10,8 +10,8 @@
 //! # Ok::<(), album_experiments::published::PublishedError>(())
 //! ```
 
-use album_stats::Divisor;
 use album_base::suggest;
+use album_stats::Divisor;
 use std::collections::HashSet;
 use std::str::FromStr;
 use thiserror::Error;

@@ -3,6 +3,7 @@
 //! A program of its own: the thread of the usual test harness allocates whenever it likes.
 #![allow(unsafe_code)]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};

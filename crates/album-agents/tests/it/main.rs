@@ -1,0 +1,11 @@
+//! The integration tests of album-agents, by topic, in one program: linking is most of what building a test costs.
+
+mod agents;
+mod chunks;
+mod cost;
+mod diffusion;
+mod jax_trace;
+mod order;
+mod pages;
+mod references;
+mod support;

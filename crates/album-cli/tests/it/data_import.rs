@@ -1,0 +1,176 @@
+//! `album data import`, and training from what it makes.
+
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+use crate::common;
+
+use album_data::NpzWriter;
+use album_data::ogbench::MazeSize;
+use album_envs::navigate::{Recipe, record};
+use common::{fails, json, snapshot};
+use std::num::NonZero;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TASK: &str = "pointmaze-medium-navigate-singletask-task1-v0";
+
+/// Writes a small PointMaze dataset.
+fn data(path: &Path, seed: u64) {
+    let recipe = Recipe { episodes: 10, rows: 100, ..Recipe::train(MazeSize::Medium, seed) };
+    record(&recipe, NonZero::<usize>::MIN).write(path, &recipe).unwrap();
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    data(&folder.path().join("data.npz"), 1);
+    folder
+}
+
+fn train<'a>(data: &'a str, out: &'a str, steps: &'a str) -> Vec<&'a str> {
+    let mut args =
+        vec!["train", TASK, "--data", data, "--out", out, "--json", "--steps", steps, "--threads", "1"];
+    args.extend(["--set", "hidden=[8,8]", "--set", "batch_size=16", "--set", "log_every=10"]);
+    args.extend(["--eval-episodes", "0", "--save-every", "10"]);
+    args
+}
+
+#[test]
+fn training_from_columns_is_training_from_the_file() {
+    let folder = folder();
+    let path = folder.path();
+    let report = json(path, &["data", "import", "data.npz", "--task", TASK, "--json"]);
+    assert_eq!(report["folder"], "data.columns");
+    assert_eq!((report["transitions"].as_u64(), report["episodes"].as_u64()), (Some(990), Some(10)));
+    assert_eq!(report["columns"]["observations"], 2);
+    json(path, &["data", "import", "data.columns", "--verify", "--json"]);
+
+    let whole = json(path, &train("data.npz", "file", "20"))["weights_sha256"].clone();
+    assert_eq!(json(path, &train("data.columns", "columns", "20"))["weights_sha256"], whole);
+
+    // A run that was begun with the file goes on with the columns: its data has the same hash.
+    let config = path.join("file/config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.contains("data.npz"), "{text}");
+    std::fs::write(&config, text.replace("data.npz", "data.columns")).unwrap();
+    assert_eq!(json(path, &["resume", "file", "--json"])["weights_sha256"], whole);
+}
+
+#[test]
+fn folders_of_slices() {
+    let folder = tempfile::tempdir().unwrap();
+    let slices = folder.path().join("walks-100m-v0");
+    std::fs::create_dir(&slices).unwrap();
+    for (name, seed) in [("walks-001.npz", 1), ("walks-000.npz", 2), ("walks-val.npz", 3)] {
+        data(&slices.join(name), seed);
+    }
+    let report = json(folder.path(), &["data", "import", "walks-100m-v0", "--json"]);
+    assert_eq!(report["folder"], "walks-100m-v0.columns");
+    assert_eq!(report["episodes"], 20);
+    let order: Vec<_> = report["sources"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
+    assert!(order[0].ends_with("walks-000.npz") && order[1].ends_with("walks-001.npz"), "{order:?}");
+    let (a, b) = ("walks-100m-v0/walks-000.npz", "walks-100m-v0/walks-001.npz");
+    fails(folder.path(), &["data", "import", a, b], 2, &["several files", "--out"]);
+    json(folder.path(), &["data", "import", a, b, "--out", "both", "--json"]);
+    let read = |path: &str| std::fs::read(folder.path().join(path)).unwrap();
+    assert_eq!(read("both/observations.f32"), read("walks-100m-v0.columns/observations.f32"));
+}
+
+#[test]
+fn refusals_leave_everything_as_it_was() {
+    let folder = folder();
+    let path = folder.path();
+    std::fs::create_dir(path.join("empty")).unwrap();
+    let before = snapshot(path);
+    let task = "cube-single-play-singletask-v0";
+    fails(path, &["data", "import", "data.npz", "--task", task], 3, &["data.npz", "cube-single"]);
+    fails(
+        path,
+        &["data", "import", "data.npz", "--task", "cube-singel-play-singletask-v0"],
+        3,
+        &["did you mean"],
+    );
+    fails(path, &["data", "import", "none.npz"], 5, &["none.npz"]);
+    fails(path, &["data", "import", "empty"], 3, &["empty: found no npz file"]);
+    fails(path, &["data", "import", "data.npz", "--out", "missing/folder"], 5, &["missing/folder"]);
+    fails(path, &["data", "import"], 2, &["FILE.npz"]);
+    fails(path, &["data", "import", "data.npz", "--verify"], 3, &["data.npz"]);
+    assert_eq!(snapshot(path), before);
+    json(path, &["data", "import", "data.npz", "--json"]);
+    fails(path, &["data", "import", "data.npz"], 3, &["data.columns", "exists already", "--force"]);
+    json(path, &["data", "import", "data.npz", "--force", "--json"]);
+}
+
+/// Runs `album` after shell commands that set limits.
+#[cfg(unix)]
+fn limited(folder: &Path, limits: &str, args: &[&str]) -> Output {
+    Command::new("sh")
+        .args(["-c", &format!("{limits}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_album")])
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_fills_up_leaves_nothing_behind() {
+    let folder = folder();
+    let before = snapshot(folder.path());
+    // No file may have more than a block, and the signal that says so is ignored: writes fail.
+    let output = limited(folder.path(), "trap '' XFSZ; ulimit -f 1", &["data", "import", "data.npz"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{message}");
+    assert!(message.contains("File too large"), "{message}");
+    assert_eq!(snapshot(folder.path()), before);
+}
+
+/// Linux counts what a program allocates, and not the files that it maps, against the limit of its data.
+#[cfg(target_os = "linux")]
+#[test]
+fn data_larger_than_the_memory_can_be_trained_on() {
+    const ROWS: usize = 600_000;
+    const TASK: &str = "puzzle-4x4-play-singletask-task1-v0";
+    const KILOBYTES: usize = 80_000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    {
+        // 211 MB of observations and actions. Constant columns deflate well and are quickly made.
+        let mut npz = NpzWriter::create(path.join("large.npz"), true).unwrap();
+        npz.array_f32("observations", &[ROWS, 83], &vec![0.25; ROWS * 83]).unwrap();
+        npz.array_f32("actions", &[ROWS, 5], &vec![0.5; ROWS * 5]).unwrap();
+        let terminals: Vec<bool> = (0..ROWS).map(|row| row % 1000 == 999).collect();
+        npz.array_bool("terminals", &[ROWS], &terminals).unwrap();
+        npz.array_i64("button_states", &[ROWS, 16], &vec![1; ROWS * 16]).unwrap();
+        npz.finish().unwrap();
+    }
+    let limit = format!("ulimit -d {KILOBYTES}");
+    let import = limited(path, &limit, &["data", "import", "large.npz", "--task", TASK]);
+    assert!(import.status.success(), "{}", String::from_utf8_lossy(&import.stderr));
+    let bytes = std::fs::metadata(path.join("large.columns/observations.f32")).unwrap().len();
+    assert!(bytes > 2 * 1024 * KILOBYTES as u64, "{bytes}");
+
+    let train = |data: &str| {
+        let mut args = vec!["train", TASK, "--data", data, "--out", "run", "--json", "--steps", "20"];
+        args.extend([
+            "--set",
+            "hidden=[8,8]",
+            "--set",
+            "batch_size=64",
+            "--eval-episodes",
+            "0",
+            "--threads",
+            "1",
+        ]);
+        limited(path, &limit, &args)
+    };
+    let from_file = train("large.npz");
+    let message = String::from_utf8_lossy(&from_file.stderr);
+    assert_eq!(from_file.status.code(), Some(3), "{message}");
+    assert!(message.contains("array `observations`: not enough memory for 199200000 bytes"), "{message}");
+    assert!(!path.join("run").exists());
+
+    let from_columns = train("large.columns");
+    assert!(from_columns.status.success(), "{}", String::from_utf8_lossy(&from_columns.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&from_columns.stdout).unwrap();
+    assert_eq!(result["steps"], 20);
+}

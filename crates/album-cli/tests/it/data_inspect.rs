@@ -1,0 +1,151 @@
+//! `album data inspect` and `album data list`, as users run them.
+#![allow(clippy::unwrap_used)]
+
+use crate::common;
+
+use album_data::NpzWriter;
+use common::{album, fails, json, snapshot};
+use std::path::Path;
+
+/// Two walks of 12 steps through the medium PointMaze; the first one passes the goal (20, 20) of task 1.
+fn write_maze(path: &Path) {
+    let rows = 26;
+    let xy: Vec<f32> =
+        (0..rows).flat_map(|i| [if i < 13 { 10.0 + i as f32 } else { i as f32 / 10.0 }, 20.0]).collect();
+    let actions: Vec<f32> = (0..2 * rows).map(|i| (i % 7) as f32 / 8.0).collect();
+    let mut writer = NpzWriter::create(path, true).unwrap();
+    writer.array_f32("observations", &[rows, 2], &xy).unwrap();
+    writer.array_f32("actions", &[rows, 2], &actions).unwrap();
+    writer.array_f32("qpos", &[rows, 2], &xy).unwrap();
+    let terminals: Vec<bool> = (0..rows).map(|i| i % 13 == 12).collect();
+    writer.array_bool("terminals", &[rows], &terminals).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_file_with_a_known_name_needs_no_task() {
+    let folder = tempfile::tempdir().unwrap();
+    write_maze(&folder.path().join("pointmaze-medium-navigate-v0.npz"));
+    let report = json(folder.path(), &["data", "inspect", "pointmaze-medium-navigate-v0.npz", "--json"]);
+    assert_eq!(report["task"], "pointmaze-medium-navigate-singletask-v0");
+    assert_eq!((report["transitions"].as_u64(), report["episodes"].as_u64()), (Some(24), Some(2)));
+    assert_eq!(report["mask_zeros"], 3); // 19, 20, 21
+    assert_eq!(report["reward_sum"], -21.0);
+    assert_eq!(report["goal_episode_share"], 0.5);
+    assert_eq!(report["v_star"]["max"], 0.0);
+    let never = -(1.0 - 0.995f64.powi(12)) / (1.0 - 0.995);
+    assert!((report["v_star"]["min"].as_f64().unwrap() - never).abs() < 1e-9);
+    assert!(report["warnings"].as_array().unwrap().iter().all(|w| w["code"] == "constant_observations"));
+
+    let args =
+        ["data", "inspect", "pointmaze-medium-navigate-v0.npz", "--task", "2", "--gamma", "0.5", "--json"];
+    let report = json(folder.path(), &args);
+    assert_eq!(report["task"], "pointmaze-medium-navigate-singletask-task2-v0");
+    assert_eq!((report["mask_zeros"].as_u64(), report["gamma"].as_f64()), (Some(0), Some(0.5)));
+    assert!(report["warnings"].as_array().unwrap().iter().any(|w| w["code"] == "goal_never_reached"));
+}
+
+#[test]
+fn the_text_fits_a_narrow_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    write_maze(&folder.path().join("pointmaze-medium-navigate-v0.npz"));
+    for args in
+        [&["data", "inspect", "pointmaze-medium-navigate-v0.npz", "--task", "3"][..], &["data", "list"]]
+    {
+        let output = album(folder.path(), args);
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80 || line.contains('/'), "{line}"); // paths are as long as they are
+        }
+        assert!(
+            text.contains("1 warning") || text.contains("WARNINGS") || text.contains("PointMaze"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn without_a_task_only_the_contents_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write_maze(&folder.path().join("mine.npz"));
+    let report = json(folder.path(), &["data", "inspect", "mine.npz", "--json"]);
+    assert!(report["v_star"].is_null() && report["task"].is_null());
+    let warnings = report["warnings"].as_array().unwrap();
+    let message = warnings.iter().find(|w| w["code"] == "no_labels").unwrap()["message"].as_str().unwrap();
+    assert!(message.contains("--task pointmaze-medium-navigate-singletask-v0"), "{message}");
+    // A name that does not fit is a warning.
+    write_maze(&folder.path().join("cube-single-play-v0.npz"));
+    let report = json(folder.path(), &["data", "inspect", "cube-single-play-v0.npz", "--json"]);
+    assert_eq!(report["warnings"][0]["code"], "other_environment");
+    assert!(
+        report["warnings"][0]["message"].as_str().unwrap().contains("looks like data of pointmaze-medium")
+    );
+}
+
+#[test]
+fn own_rewards_are_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = NpzWriter::create(folder.path().join("own.npz"), true).unwrap();
+    writer.array_f32("observations", &[3, 1], &[0.0, f32::NAN, 2.0]).unwrap();
+    writer.array_f32("actions", &[3, 1], &[0.0, 0.5, 0.0]).unwrap();
+    writer.array_f32("rewards", &[3], &[1.0, 2.0, 0.0]).unwrap();
+    writer.array_bool("terminals", &[3], &[false, false, true]).unwrap();
+    writer.finish().unwrap();
+    let report = json(folder.path(), &["data", "inspect", "own.npz", "--gamma", "0.5", "--json"]);
+    assert_eq!((report["own_rewards"].as_bool(), report["v_star"]["max"].as_f64()), (Some(true), Some(2.0)));
+    assert_eq!(report["non_finite"][0]["row"], 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let inspect = |args: &[&str], code: i32, words: &[&str]| {
+        let before = snapshot(folder.path());
+        fails(folder.path(), &[&["data", "inspect"], args].concat(), code, words);
+        assert_eq!(snapshot(folder.path()), before);
+    };
+    write_maze(&folder.path().join("mine.npz"));
+    inspect(&["mine.npz", "--task", "1"], 2, &["the whole name of the task"]);
+    inspect(&["mine.npz", "--task", "6"], 2, &["expected 1 to 5"]);
+    inspect(&["mine.npz", "--gamma", "1"], 2, &["--gamma is 1"]);
+    inspect(&["mine.npz", "--gamma", "nan"], 2, &["--gamma is NaN"]);
+    inspect(
+        &["mine.npz", "--task", "cube-singel-play-singletask-v0"],
+        3,
+        &["did you mean `cube-single-play-singletask-v0`"],
+    );
+    inspect(
+        &["mine.npz", "--task", "antmaze-large-navigate-singletask-v0"],
+        3,
+        &["`qpos`", "for antmaze-large", "looks like data of pointmaze-medium"],
+    );
+    inspect(&["nowhere.npz"], 5, &["nowhere.npz"]);
+
+    let bytes = std::fs::read(folder.path().join("mine.npz")).unwrap();
+    std::fs::write(folder.path().join("cut.npz"), &bytes[..bytes.len() / 2]).unwrap();
+    inspect(&["cut.npz"], 3, &["cut.npz", "cut off"]);
+    std::fs::write(folder.path().join("pickle.npz"), b"\x80\x04\x95\x10").unwrap();
+    inspect(&["pickle.npz"], 3, &["pickle"]);
+    let mut writer = NpzWriter::create(folder.path().join("short.npz"), true).unwrap();
+    writer.array_f32("observation", &[2, 1], &[0.0; 2]).unwrap();
+    writer.array_bool("terminals", &[2], &[false, true]).unwrap();
+    writer.finish().unwrap();
+    inspect(&["short.npz"], 3, &["`observations`", "rename `observation` if it is meant"]);
+    inspect(&["short.npz", "--task", "cube-single-play-singletask-v0"], 3, &["`qpos`", "not in the archive"]);
+}
+
+#[test]
+fn all_datasets_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = json(folder.path(), &["data", "list", "--json"]);
+    let datasets = list["datasets"].as_array().unwrap();
+    assert_eq!(datasets.len(), 42);
+    assert!(datasets[..10].iter().all(|d| d["group"] == "paper" && d["alpha_bc"].is_f64()));
+    let cube = datasets.iter().find(|d| d["name"] == "cube-single-play-v0").unwrap();
+    assert_eq!((cube["alpha_bc"].as_f64(), cube["default_task"].as_u64()), (Some(0.3), Some(2)));
+    assert_eq!((cube["observation_dim"].as_u64(), cube["horizon"].as_u64()), (Some(28), Some(200)));
+    assert_eq!(cube["get"], serde_json::json!(["generate", "fetch"]));
+    assert_eq!(datasets[10]["name"], "pointmaze-medium-navigate-v0");
+    assert_eq!(datasets[10]["get"][0], "first_use");
+}

@@ -1,0 +1,17 @@
+//! The integration tests of album-cli, by topic, in one program: linking is most of what building a test costs.
+
+mod agents;
+mod bad_input;
+mod common;
+mod data_fetch;
+mod data_generate;
+mod data_import;
+mod data_inspect;
+mod ogbench;
+mod report;
+mod reproduce;
+mod setup;
+mod slurm;
+mod solve;
+mod train;
+mod verify;

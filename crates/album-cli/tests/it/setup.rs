@@ -1,0 +1,68 @@
+//! `album setup ogbench` as a user runs it, with a base Python that is played by a shell script.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use crate::common;
+
+use common::{fails, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// A Python whose environments run `real`, and whose pip has nothing to do.
+fn base(folder: &Path, real: &Path) -> String {
+    let path = folder.join("python3");
+    let script = format!(
+        r#"#!/bin/sh
+if [ "$1" = -c ]; then echo 3.12; exit; fi
+for folder in "$@"; do :; done
+mkdir -p "$folder/bin"
+printf '#!/bin/sh\n[ "$3" = pip ] && exit\nexec {} "$@"\n' > "$folder/bin/python"
+chmod +x "$folder/bin/python"
+"#,
+        real.display()
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn one_environment_of_each_family_is_tried() {
+    let Some(real) = std::env::var_os("ALBUM_PYTHON") else {
+        eprintln!("skipped: ALBUM_PYTHON is not set; `cargo xtask test` sets it");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let base = base(folder.path(), Path::new(&real));
+    let report =
+        json(folder.path(), &["setup", "ogbench", "--path", "here/python", "--python", &base, "--json"]);
+    let here = folder.path().join("here/python");
+    assert_eq!(Path::new(report["path"].as_str().unwrap()), std::path::absolute(&here).unwrap());
+    assert_eq!(report["interpreter"].as_str().unwrap(), here.join("bin/python").to_str().unwrap());
+    assert!(report["versions"]["ogbench"].as_str().unwrap().starts_with("1.2"));
+    let tried = report["environments"].as_array().unwrap();
+    assert_eq!(tried.len(), 7);
+    assert_eq!((&tried[4]["environment"], &tried[4]["observation_dim"]), (&"cube-single".into(), &28.into()));
+    assert!(tried.iter().all(|environment| environment["step_seconds"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = ["setup", "ogbench", "--path", "x"];
+    let with = |python| [&setup[..], &["--python", python]].concat();
+    fails(folder.path(), &with("./no-python"), 5, &["./no-python", "apt install python3 python3-venv"]);
+    fails(folder.path(), &with("echo"), 3, &["expected the version of a Python"]);
+    // An environment without the package: the set-up passes, the trial does not.
+    let base = base(folder.path(), Path::new("/bin/false"));
+    fails(folder.path(), &with(&base), 5, &["pointmaze-medium-singletask-v0: no worker could be started"]);
+    std::fs::create_dir(folder.path().join("full")).unwrap();
+    std::fs::write(folder.path().join("full/notes"), "mine").unwrap();
+    fails(
+        folder.path(),
+        &["setup", "ogbench", "--path", "full", "--python", &base],
+        3,
+        &["found something that `album setup` did not make"],
+    );
+    assert_eq!(std::fs::read_dir(folder.path().join("full")).unwrap().count(), 1);
+}

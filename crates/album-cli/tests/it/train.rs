@@ -1,0 +1,155 @@
+//! `album train`, `resume` and `eval` from the outside.
+
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+use crate::common;
+
+use common::{album, fails, json, snapshot};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A folder with a small PointMaze dataset, so that no test waits for a million transitions.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    common::pointmaze_data(&folder.path().join("data.npz"));
+    folder
+}
+
+const TASK: &str = "pointmaze-medium-navigate-singletask-task1-v0";
+
+fn train<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["train", TASK, "--data", "data.npz", "--out", out, "--json", "--steps", "60"];
+    args.extend(["--set", "hidden=[8,8]", "--set", "batch_size=16", "--set", "log_every=10"]);
+    args.extend(["--eval-every", "30", "--eval-episodes", "2", "--save-every", "20"]);
+    args.extend_from_slice(more);
+    args
+}
+
+fn file(folder: &Path, path: &str) -> Vec<u8> {
+    std::fs::read(folder.join(path)).unwrap()
+}
+
+#[test]
+fn a_run_reports_what_the_contract_names_and_eval_looks_at_it() {
+    let folder = folder();
+    let r = json(folder.path(), &train("run", &[]));
+    assert_eq!(r["task"], TASK);
+    assert_eq!(
+        (r["agent"].as_str(), r["seed"].as_u64(), r["steps"].as_u64()),
+        (Some("album"), Some(0), Some(60))
+    );
+    assert!(r["success"].is_number() && r["ms_per_step"].is_number() && r["wall_seconds"].is_number());
+    assert_eq!(r["evaluations"].as_array().unwrap().len(), 2);
+    for key in ["step", "success", "return", "length"] {
+        assert!(r["evaluations"][0][key].is_number(), "{key}");
+    }
+    assert_eq!(r["weights_sha256"].as_str().unwrap().len(), 64);
+    assert!(r["parameters"].as_u64().unwrap() > 100 && r["versions"]["album"].is_string());
+    let on_disk: serde_json::Value = serde_json::from_slice(&file(folder.path(), "run/result.json")).unwrap();
+    assert_eq!(on_disk, r);
+    for name in ["config.toml", "train.csv", "eval.csv", "report.html", "events.out.tfevents.album"] {
+        assert!(!file(folder.path(), &format!("run/{name}")).is_empty(), "{name}");
+    }
+
+    let e = json(folder.path(), &["eval", "run", "--episodes", "3", "--json"]);
+    assert_eq!(e["weights_sha256"], r["weights_sha256"]);
+    assert_eq!(e["episodes"].as_array().unwrap().len(), 3);
+    assert!(e["success"].is_number());
+    let again = json(folder.path(), &["eval", "run", "--episodes", "3", "--json", "--threads", "2"]);
+    assert_eq!(again["episodes"], e["episodes"]);
+}
+
+#[test]
+fn weights_depend_on_the_seed_and_not_on_threads() {
+    let folder = folder();
+    let weights = |out: &str, more: &[&str]| json(folder.path(), &train(out, more))["weights_sha256"].clone();
+    let one = weights("one", &[]);
+    assert_eq!(one, weights("two", &["--threads", "2"]));
+    assert_ne!(one, weights("other", &["--seed", "1"]));
+}
+
+#[test]
+fn a_stopped_run_goes_on_to_the_same_end() {
+    let folder = folder();
+    let args = |out: &'static str| {
+        let mut args = vec!["train", TASK, "--data", "data.npz", "--out", out, "--json", "--steps", "4000"];
+        args.extend(["--set", "hidden=[8,8]", "--set", "batch_size=16", "--set", "log_every=100"]);
+        args.extend(["--eval-every", "0", "--eval-episodes", "2", "--save-every", "1000", "--threads", "1"]);
+        args
+    };
+    let whole = json(folder.path(), &args("whole"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_album"))
+        .args(args("stopped"))
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Wait until it trains, then ask it to stop.
+    while std::fs::metadata(folder.path().join("stopped/train.csv")).map_or(0, |m| m.len()) < 200 {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(75));
+    let resumed = json(folder.path(), &["resume", "stopped", "--json", "--threads", "2"]);
+    assert_eq!(resumed["steps"], 4000);
+    assert_eq!(resumed["weights_sha256"], whole["weights_sha256"]);
+    for name in ["train.csv", "eval.csv", "value_maps.jsonl"] {
+        let path = |run: &str| file(folder.path(), &format!("{run}/{name}"));
+        assert_eq!(path("stopped"), path("whole"), "{name}");
+    }
+}
+
+#[test]
+fn refusals_leave_nothing_behind() {
+    let folder = folder();
+    let before = snapshot(folder.path());
+    let refused =
+        |more: &[&str], code: i32, words: &[&str]| fails(folder.path(), &train("run", more), code, words);
+    refused(&["--set", "lambda_k=0"], 3, &["boundedness", "0.0125", "0.15", "--allow-unbounded"]);
+    refused(&["--set", "gama=0.9"], 3, &["unknown key `gama`", "did you mean `gamma`"]);
+    refused(&["--set", "gamma=2"], 3, &["gamma = 2", "between 0 and 1"]);
+    refused(&["--set", "lambda_b=-1"], 3, &["lambda_b = -1", "nonnegative"]);
+    let short = ["no episode is long enough", "the longest has 199 steps", "needs 200"];
+    refused(&["--set", "k=200", "--set", "kstep_tail=drop"], 3, &short);
+    refused(&["--config", "missing.toml"], 5, &["missing.toml"]);
+    let task = ["train", "pointmaze-medum-navigate-singletask-task1-v0"];
+    fails(folder.path(), &task, 3, &["did you mean", "pointmaze-medium-navigate-singletask-task1-v0"]);
+    fails(folder.path(), &["train", TASK, "--data", "none.npz"], 3, &["none.npz"]);
+    fails(
+        folder.path(),
+        &["train", "cube-single-play-singletask-v0", "--data", "data.npz"],
+        3,
+        &["cube-single"],
+    );
+    fails(folder.path(), &["resume", "run"], 3, &["run"]);
+    fails(folder.path(), &["eval", "run"], 3, &["run"]);
+    assert_eq!(snapshot(folder.path()), before);
+
+    // What is refused may be allowed.
+    json(folder.path(), &train("unbounded", &["--set", "lambda_k=0", "--allow-unbounded"]));
+    // A directory that holds a run is not overwritten.
+    let kept = file(folder.path(), "unbounded/result.json");
+    let again = album(folder.path(), &train("unbounded", &["--allow-unbounded"]));
+    assert_eq!(again.status.code(), Some(3), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(file(folder.path(), "unbounded/result.json"), kept);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_an_older_one_used() {
+    let folder = folder();
+    json(folder.path(), &train("run", &[]));
+    let checkpoints = folder.path().join("run/checkpoints");
+    let mut steps: Vec<_> = std::fs::read_dir(&checkpoints).unwrap().map(|e| e.unwrap().path()).collect();
+    steps.sort();
+    assert_eq!(steps.len(), 2);
+    for step in &steps {
+        let path = step.join("agent.safetensors");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    fails(folder.path(), &["eval", "run"], 3, &["agent.safetensors"]);
+}

@@ -1,0 +1,14 @@
+//! The integration tests of album-data, by topic, in one program: linking is most of what building a test costs.
+
+mod columns;
+mod common;
+mod doctor;
+mod hostile;
+mod memory;
+mod numpy;
+mod ogbench_files;
+mod relabel;
+mod round_trip;
+mod segments;
+mod streamed;
+mod truncation;

@@ -1,0 +1,63 @@
+//! Loading takes little more memory than the dataset, whatever the types in the file.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+use album_data::NpzWriter;
+use album_data::columns::{Import, import};
+use album_data::ogbench::load_task;
+
+const ROWS: usize = 150_000;
+const TASK: &str = "scene-play-singletask-task2-v0";
+
+/// In a process of its own: loads the file in `ALBUM_TEST_LOAD`, or imports it, and prints the peak in kB.
+#[test]
+#[ignore = "the other test starts it"]
+fn child() {
+    let path = std::path::PathBuf::from(std::env::var_os("ALBUM_TEST_LOAD").unwrap());
+    if std::env::var_os("ALBUM_TEST_IMPORT").is_some() {
+        let target = path.with_extension("columns");
+        let what = Import { sources: &[path], target: &target, replace: false, environment: None };
+        import(&what, &mut |_, _| true).unwrap();
+    } else {
+        assert_eq!(load_task(&path, &TASK.parse().unwrap()).unwrap().len(), ROWS - ROWS / 1000);
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    eprintln!("peak {}", peak.trim());
+}
+
+#[test]
+fn peaks() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("wide.npz");
+    {
+        // Twice as wide as they need to be; four times, for the buttons.
+        let mut npz = NpzWriter::create(&path, true).unwrap();
+        let floats = |width: usize| (0..ROWS * width).map(|i| (i % 4096) as f64 / 4096.0).collect::<Vec<_>>();
+        npz.array_f64("observations", &[ROWS, 40], &floats(40)).unwrap();
+        npz.array_f64("actions", &[ROWS, 5], &floats(5)).unwrap();
+        npz.array_f64("qpos", &[ROWS, 25], &floats(25)).unwrap();
+        npz.array_i64("button_states", &[ROWS, 2], &vec![1; ROWS * 2]).unwrap();
+        let terminals: Vec<i64> = (0..ROWS).map(|row| i64::from(row % 1000 == 999)).collect();
+        npz.array_i64("terminals", &[ROWS], &terminals).unwrap();
+        npz.finish().unwrap();
+    }
+    let peak = |import: bool| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["memory::child", "--exact", "--ignored", "--nocapture"]).env("ALBUM_TEST_LOAD", &path);
+        if import {
+            command.env("ALBUM_TEST_IMPORT", "1");
+        }
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (_, peak) = text.split_once("peak ").unwrap_or_else(|| panic!("{text}"));
+        peak.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1024.0
+    };
+    let arrays = (ROWS * (40 + 5 + 2) * 4) as f64;
+    let load = peak(false);
+    assert!(load <= 1.3 * arrays, "{load} for arrays of {arrays}");
+    let import = peak(true);
+    assert!(import < 16e6, "{import} to import {arrays}");
+}

@@ -1,0 +1,9 @@
+//! The integration tests of album-envs, by topic, in one program: linking is most of what building a test costs.
+
+mod common;
+mod fake;
+mod ogbench_broken_workers;
+mod ogbench_episodes;
+mod ogbench_pointmaze;
+mod play;
+mod python_setup;

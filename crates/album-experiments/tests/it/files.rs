@@ -1,0 +1,119 @@
+//! The files of `experiments/` against the published tables: every published number has its run.
+#![allow(clippy::unwrap_used)]
+
+use album_experiments::published::Published;
+use album_experiments::{Experiment, ExperimentError, Scale, names};
+use std::collections::BTreeSet;
+
+fn sorted(setting: &str) -> BTreeSet<&str> {
+    setting.split(';').filter(|pair| !pair.is_empty()).collect()
+}
+
+#[test]
+fn every_published_number_has_its_cell() {
+    let published = Published::load().unwrap();
+    for name in names() {
+        let experiment = Experiment::find(name).unwrap();
+        let specs = experiment.specs(Scale::Paper).unwrap();
+        let Some(table) = &experiment.published else { continue };
+        if specs.is_empty() {
+            continue;
+        }
+        let cells: BTreeSet<(String, String, usize)> = specs
+            .iter()
+            .map(|s| {
+                let environment = s.task.dataset_name().trim_end_matches("-v0").to_owned();
+                (experiment.variants[s.variant].method.clone(), environment, s.task.task())
+            })
+            .collect();
+        for row in published.rows(table).unwrap() {
+            let known = experiment
+                .variants
+                .iter()
+                .any(|v| v.method == row.method && sorted(&v.published_setting()) == sorted(&row.setting));
+            assert!(known, "{name}: no variant for {} {}", row.method, row.setting);
+            if row.environment == "average" {
+                continue;
+            }
+            let there = |task: usize| cells.contains(&(row.method.clone(), row.environment.clone(), task));
+            match row.task.as_str() {
+                "average" => assert!((1..=5).all(there), "{name}: {row:?}"),
+                task => assert!(there(task.parse().unwrap()), "{name}: {row:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn seeds_and_protocols_are_the_papers() {
+    let published = Published::load().unwrap();
+    for name in names() {
+        let experiment = Experiment::find(name).unwrap();
+        let Some(table) = &experiment.published else { continue };
+        for row in published.rows(table).unwrap() {
+            if row.method == "ALBUM"
+                && row.is_score()
+                && !experiment.paper.tasks.is_empty()
+                && name != "hinge-iql"
+            {
+                let seeds = row.seeds.map(u64::from);
+                // IFQL-ALBUM has four seeds; ALBUM's eight are those of `main`.
+                assert!(
+                    seeds.is_none_or(|n| n == experiment.paper.seeds || name == "ifql-album"),
+                    "{name}: {row:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(Experiment::find("main").unwrap().specs(Scale::Paper).unwrap().len(), 11 * 50 * 8);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let Err(ExperimentError::Unknown { hint, .. }) = Experiment::find("k-swep") else { panic!() };
+    assert!(hint.contains("k-sweep"), "{hint}");
+    let text = include_str!("../../experiments/k-sweep.toml");
+    let message = |text: &str| Experiment::parse("x", text, "x.toml").unwrap_err().to_string();
+    assert!(message(&text.replace("seeds = 8", "sedes = 8")).contains("unknown field `sedes`"));
+    assert!(message(&text.replace("scene-play = [2]", "scene-play = [6]")).contains("task6"));
+    assert!(message(&text.replace("seeds = 8", "seeds = 0")).contains("needs seeds = N"));
+    let one_scale = |from: &str, to: &str| {
+        let (start, end) = (text.find(from).unwrap(), text.find(to).unwrap());
+        format!("{}{}", &text[..start], &text[end..])
+    };
+    let short = Experiment::parse("x", &one_scale("[paper]", "[small]"), "x.toml").unwrap();
+    assert_eq!(short.specs(Scale::Small).unwrap().len(), 3 * 5);
+    assert!(short.specs(Scale::Paper).unwrap_err().to_string().contains("no [paper]; choose --scale small"));
+    assert!(message(&one_scale("[paper]", "[[variant]]")).contains("nothing to run"));
+    assert!(message(&one_scale("[paper.tasks]", "[small]")).contains("[paper] has to have either tasks or"));
+    let main = Experiment::find("main").unwrap();
+    let wanted = album_experiments::Selection { tasks: vec!["walker".into()], ..Default::default() };
+    let other = main.select(Scale::Paper, &wanted).unwrap_err().to_string();
+    assert_eq!(other.matches(" cube-single-play,").count(), 1, "{other}");
+    assert!(message(&text.replace("seeds = 5", "seeds = 9223372036854775807")).contains("10000 at most"));
+    assert!(message(&text.replace("scene-play = [2]", "scene-play = []")).contains("no task of scene-play"));
+    assert!(message(&text.replace("\"K = 10\"", "\"K = 5\"")).contains("two variants are called `K = 5`"));
+    let other = message(&text.replace("published = \"k-sweep\"", "published = \"k-swep\""));
+    assert!(other.contains("no published table `k-swep`; did you mean `k-sweep`?"), "{other}");
+    let other = message(&text.replace("\"steps_to_half_success\"", "\"sucess\""));
+    assert!(other.contains("no metric `sucess`; did you mean `success`?"), "{other}");
+    assert!(message("title = 1").starts_with("x.toml: "));
+    assert!(matches!(Experiment::find("no/such.toml"), Err(ExperimentError::Io { .. })));
+}
+
+/// The experiments that do not come with the program are files like any user's.
+#[test]
+fn those_of_a_short_budget_are_valid() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/short");
+    let mut runs = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let experiment = Experiment::find(path.to_str().unwrap()).unwrap();
+        assert_eq!(experiment.argument, path.to_str().unwrap());
+        let scale = if experiment.small.seeds > 0 { Scale::Small } else { Scale::Paper };
+        runs.push((experiment.name.clone(), experiment.specs(scale).unwrap().len()));
+    }
+    runs.sort();
+    // Two variants of the second are one run: that of the agent and that of its data.
+    assert_eq!(runs, [("cube-single".to_owned(), 6), ("manipulation".to_owned(), 2 * 4)]);
+}

@@ -1,0 +1,8 @@
+//! The integration tests of album-experiments, by topic, in one program: linking is most of what building a test costs.
+
+mod browser;
+mod common;
+mod files;
+mod measures;
+mod published;
+mod report;

@@ -1,0 +1,112 @@
+//! The files of a report. After a wanted change, `ALBUM_BLESS=1 cargo test -p album-experiments` writes `tests/golden`
+//! anew.
+#![allow(clippy::unwrap_used)]
+
+use crate::common;
+
+use album_experiments::{ReportError, write};
+use common::{Fake, cell, study, sweep};
+use std::path::Path;
+
+fn check(name: &str, actual: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("ALBUM_BLESS").is_some() {
+        std::fs::write(&path, actual).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(expected, actual, "{name} differs; ALBUM_BLESS=1 writes it anew");
+}
+
+#[test]
+fn tables_as_csv_and_latex() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&[sweep(folder.path())], &folder.path().join("report")).unwrap();
+    for name in
+        ["sweep.csv", "sweep.tex", "sweep-statistics.csv", "sweep-statistics.tex", "sweep-improvement.csv"]
+    {
+        check(name, &std::fs::read_to_string(folder.path().join("report").join(name)).unwrap());
+    }
+}
+
+#[test]
+fn the_page_holds_everything_and_its_links_lead_somewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("report");
+    let written = write(&[sweep(folder.path()), study("empty", None, Vec::new())], &out).unwrap();
+    let page = std::fs::read_to_string(&written.page).unwrap();
+    for figure in ["sweep-comparison", "sweep-curves", "sweep-values", "sweep-profile", "sweep-maps"] {
+        assert!(page.contains(&format!("<figure id=\"{figure}\">")), "{figure}");
+        assert!(out.join(format!("{figure}.svg")).is_file(), "{figure}");
+    }
+    for part in page.split("href=\"").skip(1) {
+        let target = part.split('"').next().unwrap();
+        match target.strip_prefix('#') {
+            Some(anchor) => assert!(page.contains(&format!("id=\"{anchor}\"")), "{target}"),
+            None => assert!(out.join(target).is_file(), "{target}"),
+        }
+    }
+    assert!(page.contains("href=\"../runs/0-0-0/report.html\""));
+    assert!(page.contains("album train antmaze-large-navigate-singletask-task1-v0 --seed 2"));
+    for outside in ["https://", "<script", "@import", "url(", folder.path().to_str().unwrap()] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    // Values of -40,000 need a logarithmic scale.
+    assert!(page.contains("− mean V"));
+    // Once more is the same.
+    let again = write(&[sweep(folder.path()), study("empty", None, Vec::new())], &out).unwrap();
+    assert_eq!(written, again);
+    assert_eq!(page, std::fs::read_to_string(&again.page).unwrap());
+}
+
+#[test]
+fn runs_that_are_missing_or_failed_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = |seed| Fake { seed, ..Fake::default() };
+    let mut runs = vec![fake(0).write(&folder.path().join("0")), fake(1).write(&folder.path().join("1"))];
+    runs[0].failure = Some("a NaN".into());
+    runs[1].records = None;
+    let study = study("odd/name", None, vec![cell("ALBUM", "", Fake::default().task, runs)]);
+    let progress = study.progress();
+    assert_eq!((progress.done, progress.failed, progress.planned), (0, 1, 2));
+    let twice = [study.clone(), study];
+    let written = write(&twice, &folder.path().join("out")).unwrap();
+    let page = std::fs::read_to_string(&written.page).unwrap();
+    assert!(page.contains("failed: a NaN") && page.contains("not begun") && page.contains("0/2"));
+    assert!(
+        folder.path().join("out/odd-name.csv").is_file()
+            && folder.path().join("out/odd-name-2.csv").is_file()
+    );
+}
+
+#[test]
+fn outputs_of_commands_are_put_beside_the_published_cost() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let mut cost = study("cost", Some("cost"), Vec::new());
+    cost.outputs = Some(made.clone());
+    let page =
+        || std::fs::read_to_string(write(&[cost.clone()], &folder.path().join("out")).unwrap().page).unwrap();
+    assert!(page().contains("has not been run yet"));
+    std::fs::create_dir(&made).unwrap();
+    let plot = album_plot::Plot::new("Success & cost").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
+    std::fs::write(made.join("pareto.svg"), plot.render()).unwrap();
+    let csv = "agent,parameters,GFLOP/step,ms/step,Q/V nets,peak MiB\nalbum,\"2,430,000\",3,10,2,50\n";
+    std::fs::write(made.join("cost.csv"), csv).unwrap();
+    let page = page();
+    assert!(page.contains("<figure id=\"cost-pareto\">") && page.contains("Success &amp; cost"));
+    assert!(page.contains("2.43 M") && folder.path().join("out/cost-cost.csv").is_file());
+    std::fs::write(made.join("foreign.svg"), "<svg><script>alert(1)</script></svg>").unwrap();
+    let error = write(&[cost.clone()], &folder.path().join("out")).unwrap_err();
+    assert!(matches!(error, ReportError::Figure(_)), "{error}");
+}
+
+#[test]
+fn a_file_in_the_way_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("notes.txt");
+    std::fs::write(&out, "mine").unwrap();
+    let error = write(&[sweep(folder.path())], &out).unwrap_err();
+    assert!(error.to_string().contains("is a file"), "{error}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "mine");
+}

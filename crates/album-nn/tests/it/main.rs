@@ -1,0 +1,8 @@
+//! The integration tests of album-nn, by topic, in one program: linking is most of what building a test costs.
+
+mod adam;
+mod album_trace;
+mod engine;
+mod mlp_gradients;
+mod op_gradients;
+mod support;

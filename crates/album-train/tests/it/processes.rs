@@ -1,0 +1,264 @@
+//! Runs in processes of their own, which are killed, asked to stop, and refused disk space.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use crate::common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use album_base::rng;
+use album_train::{RunDir, Schedule, StopFlag, TrainError, checkpoint};
+use common::{Options, assert_same, dataset, plain, run, run_with, schedule};
+
+const RUN: &str = "ALBUM_TRAIN_TEST_RUN";
+
+/// Not a test of its own: what the other tests start as a process. Exits with 0, with 75 if it was stopped, and
+/// with 5 if it could not write.
+#[test]
+#[allow(clippy::exit)]
+fn child() {
+    let Some(path) = std::env::var_os(RUN) else { return };
+    let path = Path::new(&path);
+    if path.extension().is_some_and(|extension| extension == "deaf") {
+        // Hears the signal, and does not come to an end.
+        let _stop = StopFlag::on_signals().unwrap();
+        fs::write(path, "").unwrap();
+        sleep(Duration::from_secs(50));
+    }
+    let data = dataset(path.parent().unwrap());
+    let stop = StopFlag::on_signals().unwrap();
+    let schedule = Schedule { save_every: 5, ..schedule() };
+    let result = run_with(&data, path, Options { stop, schedule, ..plain() });
+    std::process::exit(match result {
+        Ok(result) if result.finished => 0,
+        Ok(_) => 75,
+        Err(error) if error.is_io() => {
+            eprintln!("{error}");
+            5
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            1
+        }
+    });
+}
+
+fn command(run: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "processes::child", "--nocapture", "--test-threads=1"]).env(RUN, run);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn signal(child: &Child, name: &str) {
+    let done = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
+fn wait(mut child: Child) -> ExitStatus {
+    let limit = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(Instant::now() < limit, "the process does not end");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+fn latest(run: &Path) -> Option<u64> {
+    checkpoint::latest(&run.join("checkpoints")).unwrap().checkpoint.map(|found| found.step())
+}
+
+#[test]
+fn killed_runs_lose_at_most_the_steps_since_their_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let whole = dir.path().join("whole");
+    run(&data, &whole);
+    let mut random = rng::stream(11, "kills");
+    let (mut kills, mut round) = (0, 0);
+    while kills < 40 {
+        let path = dir.path().join(format!("run{round}"));
+        round += 1;
+        assert!(round < 20, "the runs are too short to be killed");
+        loop {
+            let before = latest(&path);
+            let mut child = command(&path).spawn().unwrap();
+            sleep(Duration::from_millis(10 + rng::below(&mut random, 60)));
+            // SIGKILL; a child that is done already does not mind.
+            child.kill().unwrap();
+            let status = wait(child);
+            if status.success() {
+                break;
+            }
+            assert_eq!(status.code(), None, "the run failed by itself");
+            kills += 1;
+            let found = checkpoint::latest(&path.join("checkpoints")).unwrap();
+            assert!(found.damaged.is_empty(), "{:?}", found.damaged);
+            assert!(found.checkpoint.map(|found| found.step()) >= before);
+        }
+        assert_same(&whole, &path);
+    }
+}
+
+#[test]
+fn signals_save_and_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let whole = dir.path().join("whole");
+    run(&data, &whole);
+    for name in ["TERM", "INT", "USR1"] {
+        let path = dir.path().join(name);
+        let child = command(&path).spawn().unwrap();
+        while latest(&path).is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        signal(&child, name);
+        let status = wait(child);
+        assert_eq!(status.code(), Some(75), "SIG{name}");
+        let result = fs::read_to_string(path.join("result.json")).unwrap();
+        let steps = latest(&path).unwrap();
+        assert!(result.contains(&format!("\"steps\": {steps},")) && result.contains("\"finished\": false"));
+        assert_eq!(wait(command(&path).spawn().unwrap()).code(), Some(0));
+        assert_same(&whole, &path);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for (first, second, code) in [("TERM", "TERM", 143), ("USR1", "INT", 130)] {
+        let path = dir.path().join(format!("{code}.deaf"));
+        let mut child = command(&path).spawn().unwrap();
+        while !path.exists() {
+            sleep(Duration::from_millis(1));
+        }
+        signal(&child, first);
+        sleep(Duration::from_millis(50));
+        assert_eq!(child.try_wait().unwrap(), None);
+        let sent = Instant::now();
+        signal(&child, second);
+        assert_eq!(wait(child).code(), Some(code));
+        assert!(sent.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn a_second_process_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    dataset(dir.path());
+    let path = dir.path().join("run");
+    let held = RunDir::create(&path, "k = 5\n").unwrap();
+    let output = command(&path).output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains(&format!("in use by process {}", std::process::id())), "{message}");
+    drop(held);
+    assert_eq!(command(&path).output().unwrap().status.code(), Some(0));
+}
+
+/// The system refuses to let files grow beyond a limit, as a full disk would.
+#[test]
+fn a_full_disk_leaves_the_last_checkpoint_usable() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let whole = dir.path().join("whole");
+    run(&data, &whole);
+    let size = fs::metadata(whole.join("checkpoints/step_000000200/agent.safetensors")).unwrap().len();
+    // In units of 1024 bytes: too small for weights; for the value maps, which grow; for nothing.
+    let maps = fs::metadata(whole.join("value_maps.jsonl")).unwrap().len();
+    assert!(maps > 1024 && size > 8 * 1024, "{maps} {size}");
+    for kilobytes in [1, 2, 4, size / 1024 - 1, size / 1024 + 1] {
+        let path = dir.path().join(format!("run{kilobytes}"));
+        // Some steps without a limit first.
+        let child = command(&path).spawn().unwrap();
+        while latest(&path).is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        signal(&child, "TERM");
+        assert_eq!(wait(child).code(), Some(75));
+        let before = latest(&path);
+
+        let limited = command(&path);
+        let output = Command::new("bash")
+            .args(["-c", &format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$0\" \"$@\"")])
+            .arg(limited.get_program())
+            .args(limited.get_args())
+            .env(RUN, &path)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        if kilobytes > size / 1024 && output.status.success() {
+            assert_same(&whole, &path);
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(message.contains("cannot write"), "{message}");
+        assert!(latest(&path) >= before);
+        let names: Vec<_> =
+            fs::read_dir(path.join("checkpoints")).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(names.iter().all(|name| name.to_string_lossy().starts_with("step_")), "{names:?}");
+
+        assert_eq!(wait(command(&path).spawn().unwrap()).code(), Some(0));
+        assert_same(&whole, &path);
+    }
+}
+
+/// Lets system calls fail, and kills the process in them, one by one.
+#[test]
+#[ignore = "needs strace, and takes minutes"]
+fn no_system_call_is_a_bad_moment() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    let whole = dir.path().join("whole");
+    run(&data, &whole);
+    let path = dir.path().join("run");
+    let (mut failures, mut kills) = (0, 0);
+    for call in ["mkdir", "rename", "unlinkat", "fsync", "fdatasync", "write", "openat"] {
+        // From the first save over the replacement of old checkpoints to the evaluations.
+        for when in (1..40).chain((40..250).step_by(7)) {
+            for effect in ["error=ENOSPC", "signal=KILL"] {
+                let _ = fs::remove_dir_all(&path);
+                let plain = command(&path);
+                let output = Command::new("strace")
+                    .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")])
+                    .args(["-e", &format!("inject={call}:{effect}:when={when}")])
+                    .arg(plain.get_program())
+                    .args(plain.get_args())
+                    .env(RUN, &path)
+                    .output()
+                    .unwrap();
+                let message = String::from_utf8_lossy(&output.stderr).into_owned();
+                match output.status.code() {
+                    Some(0) => {}
+                    Some(5) => failures += 1,
+                    None => kills += 1,
+                    // Calls before the run begins may belong to the loader or the test.
+                    _ if !path.exists() => continue,
+                    code => panic!("{call} {when} {effect}: {code:?} {message}"),
+                }
+                if path.join("config.toml").exists() {
+                    let resumed = command(&path).output().unwrap();
+                    let message = String::from_utf8_lossy(&resumed.stderr).into_owned();
+                    assert_eq!(resumed.status.code(), Some(0), "{call} {when} {effect}: {message}");
+                    assert_same(&whole, &path);
+                }
+            }
+        }
+    }
+    assert!(failures > 100 && kills > 100, "{failures} failures, {kills} kills");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = RunDir::create(file.join("run"), "").unwrap_err();
+    assert!(matches!(error, TrainError::Io { .. }) && error.to_string().contains("file/run"), "{error}");
+}
