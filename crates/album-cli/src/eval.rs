@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
     let plan = Plan { step, seeds, paths: 0, videos: args.video.min(args.episodes) };
     let mut envs = run::environments(&task, args.episodes, &args.resources)?;
-    let outcome = evaluate(agent.policy().as_mut(), &mut envs, &plan, &stop)?;
+    let outcome = evaluate(agent.policy().as_mut(), envs.as_mut(), &plan, &stop)?;
     let Some(Outcome { evaluation, seconds, warnings, videos }) = outcome else {
         return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
     };
@@ -143,7 +143,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         summary.mean_return,
         summary.length,
         summary.timesteps,
-        envs.len()
+        envs.slots()
     );
     for film in films {
         text.push_str(&format!("\nfilm     {}", film.display()));

@@ -4,8 +4,9 @@ use crate::config::{self, RunConfig};
 use crate::failure::Failure;
 use album_agents::Learner;
 use album_data::Dataset;
-use album_data::ogbench::{Family, TaskName};
-use album_envs::{Envs, make_envs};
+use album_data::ogbench::TaskName;
+pub use album_envs::is_native;
+use album_envs::{EnvPool, open_pool};
 use album_nn::Pool;
 use album_train::{Evaluator, Identity, RunDir};
 use std::path::{Path, PathBuf};
@@ -47,14 +48,9 @@ pub fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Failure>
 }
 
 /// The environments of a task: native ones for all episodes at once, or worker processes.
-pub fn environments(task: &TaskName, episodes: usize, args: &Resources) -> Result<Envs, Failure> {
+pub fn environments(task: &TaskName, episodes: usize, args: &Resources) -> Result<Box<dyn EnvPool>, Failure> {
     let count = if is_native(task) { episodes } else { processes(args.workers).min(episodes) };
-    make_envs(task, count, args.python.as_deref()).map_err(Failure::from)
-}
-
-/// Whether album has the environment itself.
-pub fn is_native(task: &TaskName) -> bool {
-    matches!(task.environment().family, Family::PointMaze(_))
+    open_pool(task, count, args.python.as_deref()).map_err(Failure::from)
 }
 
 /// This many, or as many as there are processors.

@@ -6,7 +6,7 @@ use album_base::number::seconds;
 use album_data::ogbench::{ENVIRONMENTS, TaskName};
 use album_envs::ogbench::{Limits, WorkerError};
 use album_envs::python::{self, REQUIREMENTS};
-use album_envs::{Answer, EnvError, Envs, Python};
+use album_envs::{Answer, EnvError, EnvPool, EnvSpec, Python, WorkerPool};
 use album_report::table::Table;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ fn try_out(
     versions: &mut BTreeMap<String, String>,
 ) -> Result<Tried, EnvError> {
     let start = Instant::now();
-    let mut envs = Envs::ogbench(task, 1, python, Limits::default())?;
+    let mut envs = WorkerPool::ogbench(task, 1, python, Limits::default())?;
     let start_seconds = start.elapsed().as_secs_f64();
     versions.clone_from(envs.versions());
     let start = Instant::now();
@@ -116,16 +116,17 @@ fn try_out(
     answer(&mut envs, task)?;
     let reset_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let action = vec![0.0; envs.action_dim()];
+    let EnvSpec { observation_dim, action_dim, horizon } = envs.spec();
+    let action = vec![0.0; action_dim];
     for _ in 0..STEPS {
         envs.step(0, &action)?;
         answer(&mut envs, task)?;
     }
     Ok(Tried {
         environment: task.environment().name,
-        observation_dim: envs.observation_dim(),
-        action_dim: envs.action_dim(),
-        horizon: envs.horizon(),
+        observation_dim,
+        action_dim,
+        horizon,
         start_seconds,
         reset_seconds,
         step_seconds: start.elapsed().as_secs_f64() / STEPS as f64,
@@ -133,7 +134,7 @@ fn try_out(
 }
 
 /// Waits for the answer of the one slot that is used.
-fn answer(envs: &mut Envs, task: &TaskName) -> Result<(), EnvError> {
+fn answer(envs: &mut dyn EnvPool, task: &TaskName) -> Result<(), EnvError> {
     loop {
         match envs.wait()?.pop() {
             None => {}

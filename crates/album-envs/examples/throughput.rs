@@ -10,7 +10,7 @@ use std::time::Instant;
 use album_base::rng;
 use album_data::ogbench::TaskName;
 use album_envs::ogbench::Limits;
-use album_envs::{Answer, Envs, Python};
+use album_envs::{Answer, EnvPool, Python, WorkerPool};
 
 /// Makes the environment, then runs all episodes for each line of its input and says how long that took.
 const LOOP: &str = "
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut answers = BufReader::new(answers).lines();
     let mut line = || answers.next().ok_or("the plain loop ended")?.map_err(Box::<dyn Error>::from);
     line()?;
-    let mut envs = Envs::ogbench(&task, workers, &python, Limits::default())?;
+    let mut envs = WorkerPool::ogbench(&task, workers, &python, Limits::default())?;
     run(&mut envs, &actions[..1], dim)?;
 
     let mut ratios = Vec::new();
@@ -102,11 +102,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Runs an episode for each list of actions, and returns the steps of all.
-fn run(envs: &mut Envs, actions: &[Vec<f32>], dim: usize) -> Result<usize, Box<dyn Error>> {
+fn run(envs: &mut WorkerPool, actions: &[Vec<f32>], dim: usize) -> Result<usize, Box<dyn Error>> {
     // The episode in each slot, and its steps so far.
-    let mut slots = vec![(0, 0); envs.len()];
+    let mut slots = vec![(0, 0); envs.slots()];
     let (mut next, mut done, mut steps) = (0, 0, 0);
-    for slot in 0..envs.len() {
+    for slot in 0..envs.slots() {
         if envs.is_next(slot, actions.len() - next) {
             envs.reset(slot, next as u64, false)?;
             slots[slot] = (next, 0);

@@ -1,9 +1,19 @@
 //! What evaluation needs of an environment.
 
-use album_data::ogbench::{Family, TaskName};
+use std::fmt;
 
 use crate::error::EnvError;
-use crate::pointmaze::PointMaze;
+
+/// The shape of an environment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EnvSpec {
+    /// Numbers in an observation.
+    pub observation_dim: usize,
+    /// Numbers in an action. Each is clipped to ±1.
+    pub action_dim: usize,
+    /// Steps after which an episode is truncated.
+    pub horizon: usize,
+}
 
 /// The outcome of one step.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,15 +47,9 @@ pub struct Frame {
 ///
 /// An episode is [`reset`](Env::reset), then [`step`](Env::step) until a step is
 /// `terminated` or `truncated`. The `success` of its last step is that of the episode.
-pub trait Env: Send {
-    /// Numbers in one observation.
-    fn observation_dim(&self) -> usize;
-
-    /// Numbers in one action. Each counts from -1 to 1 and is clipped to that.
-    fn action_dim(&self) -> usize;
-
-    /// Steps after which an episode is truncated.
-    fn horizon(&self) -> usize;
+pub trait Env: Send + fmt::Debug {
+    /// Its shape.
+    fn spec(&self) -> EnvSpec;
 
     /// Starts an episode and returns its first observation. Equal seeds start
     /// equal episodes.
@@ -53,12 +57,4 @@ pub trait Env: Send {
 
     /// Takes one action.
     fn step(&mut self, action: &[f32]) -> Result<Step, EnvError>;
-}
-
-/// The environment that a task is evaluated in.
-pub fn make(task: &TaskName) -> Result<Box<dyn Env>, EnvError> {
-    match task.environment().family {
-        Family::PointMaze(_) => Ok(Box::new(PointMaze::new(task)?)),
-        _ => Err(EnvError::NotNative { task: task.to_string() }),
-    }
 }

@@ -1,17 +1,17 @@
 //! Environments to evaluate policies in, and oracles that record data in them.
 //!
-//! [`Env`] is what evaluation needs of an environment, and [`make`] finds the one
-//! that a task names. [`PointMaze`] is native: nothing but this crate is needed to
-//! record its data ([`navigate`]), to train on it and to evaluate the result. [`Envs`]
-//! are environments side by side, native ones or those of the Python package [`ogbench`]
-//! in worker processes.
+//! An [`EnvPool`] runs episodes side by side, and [`open_pool`] makes the one that a task
+//! needs: a [`NativePool`] of environments in Rust, or a [`WorkerPool`] of processes that run
+//! the Python package [`ogbench`]. [`PointMaze`] is native: nothing but this crate is needed
+//! to record its data ([`navigate`]), to train on it and to evaluate the result.
 //!
 //! ```
 //! use album_data::ogbench::TaskName;
+//! use album_envs::{Env, PointMaze};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let task: TaskName = "pointmaze-giant-navigate-singletask-v0".parse()?;
-//! let mut env = album_envs::make(&task)?;
+//! let mut env = PointMaze::new(&task)?;
 //! let mut observation = env.reset(0)?;
 //! let mut total = 0.0;
 //! loop {
@@ -31,23 +31,26 @@
 //! ```
 
 mod env;
-mod envs;
 mod error;
 mod maze;
+mod native;
 pub mod navigate;
 pub mod ogbench;
 mod oracle;
 pub mod play;
 mod point;
 mod pointmaze;
+mod pool;
 pub mod python;
 mod stamp;
 
-pub use env::{Env, Frame, Step, make};
-pub use envs::{Answer, Envs, make_envs};
+pub use env::{Env, EnvSpec, Frame, Step};
 pub use error::EnvError;
 pub use maze::{Maze, SampleGrid};
+pub use native::NativePool;
+pub use ogbench::WorkerPool;
 pub use oracle::Oracle;
 pub use point::{Motion, advance};
 pub use pointmaze::PointMaze;
+pub use pool::{Answer, EnvPool, is_native, open_pool};
 pub use python::{Python, PythonError};

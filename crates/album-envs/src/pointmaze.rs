@@ -3,7 +3,7 @@
 use album_base::rng;
 use album_data::ogbench::{Family, MazeTask, TaskName, within};
 
-use crate::env::{Env, Step};
+use crate::env::{Env, EnvSpec, Step};
 use crate::error::EnvError;
 use crate::maze::Maze;
 use crate::point::advance;
@@ -60,16 +60,8 @@ impl PointMaze {
 }
 
 impl Env for PointMaze {
-    fn observation_dim(&self) -> usize {
-        2
-    }
-
-    fn action_dim(&self) -> usize {
-        2
-    }
-
-    fn horizon(&self) -> usize {
-        self.horizon
+    fn spec(&self) -> EnvSpec {
+        EnvSpec { observation_dim: 2, action_dim: 2, horizon: self.horizon }
     }
 
     fn reset(&mut self, episode_seed: u64) -> Result<Vec<f32>, EnvError> {

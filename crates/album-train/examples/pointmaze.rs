@@ -11,7 +11,7 @@ use album_agents::agents::album::Config;
 use album_agents::{Common, Decay, Learner};
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};
-use album_envs::{Env, Envs, PointMaze};
+use album_envs::{NativePool, PointMaze};
 use album_nn::Pool;
 use album_train::{Evaluator, Event, Identity, RunDir, Schedule, StopFlag, Trainer, ValuePoints, report};
 
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         RunDir::create(&directory, &text)?
     };
     let maze = PointMaze::new(&task)?;
-    let envs = Envs::native((0..20).map(|_| Box::new(maze.clone()) as Box<dyn Env>).collect());
+    let envs = Box::new(NativePool::cloned(&maze, 20));
     let every = (steps / 10).max(1);
     let result = Trainer {
         agent: &mut agent,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use album_agents::{Moment, Policy};
 use album_base::rng;
-use album_envs::{Answer, Envs, Frame, Step};
+use album_envs::{Answer, EnvPool, Frame, Step};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -140,22 +140,22 @@ struct Running {
 /// If there are episodes but no environments.
 pub fn evaluate(
     policy: &mut dyn Policy,
-    envs: &mut Envs,
+    envs: &mut dyn EnvPool,
     plan: &Plan,
     stop: &StopFlag,
 ) -> Result<Option<Outcome>, TrainError> {
-    assert!(plan.seeds.is_empty() || !envs.is_empty(), "there is no environment to evaluate in");
+    assert!(plan.seeds.is_empty() || envs.slots() > 0, "there is no environment to evaluate in");
     let begin = Instant::now();
     let mut done: Vec<Option<Running>> = plan.seeds.iter().map(|_| None).collect();
     let mut waiting = 0..plan.seeds.len();
     let mut slots: Vec<Option<Running>> = Vec::new();
-    for slot in 0..envs.len() {
+    for slot in 0..envs.slots() {
         slots.push(next(envs, slot, &mut waiting, plan)?);
     }
     let mut warnings = Vec::new();
     let (mut ready, mut moments) = (Vec::new(), Vec::new());
     let (mut observations, mut actions) = (Vec::new(), Vec::new());
-    let width = envs.action_dim();
+    let width = envs.spec().action_dim;
     while slots.iter().any(Option::is_some) {
         if stop.is_set() {
             return Ok(None);
@@ -215,7 +215,7 @@ pub fn evaluate(
 
 /// Starts the next of the waiting episodes, unless it is better left to another slot.
 fn next(
-    envs: &mut Envs,
+    envs: &mut dyn EnvPool,
     slot: usize,
     waiting: &mut Range<usize>,
     plan: &Plan,
@@ -227,7 +227,7 @@ fn next(
 }
 
 fn start(
-    envs: &mut Envs,
+    envs: &mut dyn EnvPool,
     slot: usize,
     number: usize,
     plan: &Plan,

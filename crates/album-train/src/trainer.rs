@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use album_agents::{Agent, AgentState, Metrics};
 use album_data::{Dataset, Sampler, Segments};
-use album_envs::Envs;
+use album_envs::EnvPool;
 
 use crate::checkpoint::{self, Progress};
 use crate::critic::{CriticStatistics, DataStatistics};
@@ -25,7 +25,7 @@ use crate::value_map::{ValueMap, ValuePoints};
 /// Where and how policies are evaluated.
 pub struct Evaluator {
     /// Environments of the task, used side by side. Their number changes no result.
-    pub envs: Envs,
+    pub envs: Box<dyn EnvPool>,
     /// Episodes of an evaluation.
     pub episodes: usize,
     /// Of how many of them the path is recorded.
@@ -254,7 +254,7 @@ impl Trainer<'_> {
         let plan = Plan { step, seeds, paths, videos: 0 };
         let stop = self.stop.clone();
         let thread = thread::spawn(move || {
-            let outcome = evaluate(policy.as_mut(), &mut envs, &plan, &stop);
+            let outcome = evaluate(policy.as_mut(), envs.as_mut(), &plan, &stop);
             (Evaluator { envs, episodes, paths, background }, outcome)
         });
         let values = self.value_points.as_ref().and_then(|at| ValueMap::record(self.agent, at, step));

@@ -40,6 +40,5 @@ mod protocol;
 mod worker;
 
 pub use error::WorkerError;
-pub use pool::Limits;
-pub(crate) use pool::Pool;
+pub use pool::{Limits, WorkerPool};
 pub use protocol::{FRAME_EVERY, PROTOCOL};

@@ -9,8 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::error::WorkerError;
 use super::protocol::{self, Broken, Cause, Hello, Message, PROTOCOL};
 use super::worker::Worker;
-use crate::envs::Answer;
+use crate::env::EnvSpec;
 use crate::error::EnvError;
+use crate::pool::{Answer, EnvPool};
 use crate::python::Python;
 
 /// Environments of a worker. While the answer of one travels, the policy acts and the next action comes
@@ -25,7 +26,7 @@ const QUOTED: usize = 3;
 
 const OUT_OF_TURN: &str = "its worker spoke out of turn";
 
-/// [`Pool::wait`] returns after this time even without an answer.
+/// [`EnvPool::wait`] returns after this time even without an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long workers may take.
@@ -52,6 +53,7 @@ enum Request {
 }
 
 /// A worker and where it stands.
+#[derive(Debug)]
 struct Post {
     worker: Worker,
     /// Whether it has said hello.
@@ -61,7 +63,7 @@ struct Post {
 }
 
 /// Where an environment stands.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Slot {
     episode: Episode,
     /// The request that has no answer yet.
@@ -70,7 +72,7 @@ struct Slot {
     stale: usize,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 enum Episode {
     #[default]
     None,
@@ -82,7 +84,8 @@ enum Episode {
 
 /// Workers, and [`ENVIRONMENTS`] times as many slots. With `n` workers, slot `s` is environment `s / n` of
 /// worker `s % n`: as long as there are fewer episodes than workers, each has a worker to itself.
-pub(crate) struct Pool {
+#[derive(Debug)]
+pub struct WorkerPool {
     python: Python,
     /// The environment's name in the package.
     name: String,
@@ -99,9 +102,14 @@ pub(crate) struct Pool {
     request: Vec<u8>,
 }
 
-impl Pool {
-    /// Starts the workers and waits until all are ready.
-    pub fn new(task: &TaskName, workers: usize, python: &Python, limits: Limits) -> Result<Self, EnvError> {
+impl WorkerPool {
+    /// Starts workers that run the package `ogbench`, and waits until all are ready.
+    pub fn ogbench(
+        task: &TaskName,
+        workers: usize,
+        python: &Python,
+        limits: Limits,
+    ) -> Result<Self, EnvError> {
         let mut pool = Self {
             python: python.clone(),
             name: task.environment_id(),
@@ -124,22 +132,6 @@ impl Pool {
         Ok(pool)
     }
 
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub fn environment(&self) -> &'static Environment {
-        self.environment
-    }
-
-    pub fn versions(&self) -> &BTreeMap<String, String> {
-        &self.versions
-    }
-
-    pub fn processes(&self) -> Vec<u32> {
-        self.posts.iter().map(|post| post.worker.id()).collect()
-    }
-
     /// The slots of a worker.
     fn slots_of(&self, post: usize) -> impl Iterator<Item = usize> + use<> {
         (post..self.slots.len()).step_by(self.posts.len())
@@ -156,55 +148,6 @@ impl Pool {
             Episode::None | Episode::Lost(_) => 0,
         };
         self.slots_of(post).map(left).sum()
-    }
-
-    pub fn is_next(&self, slot: usize, waiting: usize) -> bool {
-        let own = self.work(slot % self.posts.len());
-        let sooner = (0..self.posts.len()).filter(|&post| self.work(post) < own).count();
-        sooner < waiting
-    }
-
-    pub fn reset(&mut self, slot: usize, seed: u64, frames: bool) {
-        protocol::reset(&mut self.request, slot / self.posts.len(), seed, frames);
-        self.slots[slot].episode = Episode::Running(self.environment.horizon);
-        self.ask(slot, Request::Reset);
-    }
-
-    pub fn step(&mut self, slot: usize, action: &[f32]) -> Result<(), EnvError> {
-        let expected = self.environment.action_dim;
-        if action.len() != expected {
-            return Err(EnvError::ActionLength { found: action.len(), expected });
-        }
-        if let Some(component) = action.iter().position(|x| !x.is_finite()) {
-            return Err(EnvError::ActionValue { component, found: action[component] });
-        }
-        match &mut self.slots[slot].episode {
-            Episode::None => return Err(EnvError::NoEpisode),
-            Episode::Lost(reason) => {
-                let reason = std::mem::take(reason);
-                self.slots[slot].episode = Episode::None;
-                self.answers.push((slot, Answer::Lost { reason }));
-                return Ok(());
-            }
-            Episode::Running(left) => *left = left.saturating_sub(1),
-        }
-        protocol::step(&mut self.request, slot / self.posts.len(), action);
-        self.ask(slot, Request::Step);
-        Ok(())
-    }
-
-    /// Waits for answers; none come back if nothing was asked for, and now and then.
-    pub fn wait(&mut self) -> Result<Vec<(usize, Answer)>, EnvError> {
-        let mut answers = std::mem::take(&mut self.answers);
-        let start = Instant::now();
-        while answers.is_empty()
-            && start.elapsed() < PATIENCE
-            && self.slots.iter().any(|slot| slot.request.is_some())
-        {
-            self.listen(&mut answers)?;
-        }
-        answers.sort_by_key(|&(slot, _)| slot);
-        Ok(answers)
     }
 
     fn ask(&mut self, number: usize, request: Request) {
@@ -381,7 +324,75 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl EnvPool for WorkerPool {
+    fn spec(&self) -> EnvSpec {
+        let &Environment { observation_dim, action_dim, horizon, .. } = self.environment;
+        EnvSpec { observation_dim, action_dim, horizon }
+    }
+
+    fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn versions(&self) -> &BTreeMap<String, String> {
+        &self.versions
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.posts.iter().map(|post| post.worker.id()).collect()
+    }
+
+    fn is_next(&self, slot: usize, waiting: usize) -> bool {
+        let own = self.work(slot % self.posts.len());
+        let sooner = (0..self.posts.len()).filter(|&post| self.work(post) < own).count();
+        sooner < waiting
+    }
+
+    fn reset(&mut self, slot: usize, seed: u64, frames: bool) -> Result<(), EnvError> {
+        protocol::reset(&mut self.request, slot / self.posts.len(), seed, frames);
+        self.slots[slot].episode = Episode::Running(self.environment.horizon);
+        self.ask(slot, Request::Reset);
+        Ok(())
+    }
+
+    fn step(&mut self, slot: usize, action: &[f32]) -> Result<(), EnvError> {
+        let expected = self.environment.action_dim;
+        if action.len() != expected {
+            return Err(EnvError::ActionLength { found: action.len(), expected });
+        }
+        if let Some(component) = action.iter().position(|x| !x.is_finite()) {
+            return Err(EnvError::ActionValue { component, found: action[component] });
+        }
+        match &mut self.slots[slot].episode {
+            Episode::None => return Err(EnvError::NoEpisode),
+            Episode::Lost(reason) => {
+                let reason = std::mem::take(reason);
+                self.slots[slot].episode = Episode::None;
+                self.answers.push((slot, Answer::Lost { reason }));
+                return Ok(());
+            }
+            Episode::Running(left) => *left = left.saturating_sub(1),
+        }
+        protocol::step(&mut self.request, slot / self.posts.len(), action);
+        self.ask(slot, Request::Step);
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Vec<(usize, Answer)>, EnvError> {
+        let mut answers = std::mem::take(&mut self.answers);
+        let start = Instant::now();
+        while answers.is_empty()
+            && start.elapsed() < PATIENCE
+            && self.slots.iter().any(|slot| slot.request.is_some())
+        {
+            self.listen(&mut answers)?;
+        }
+        answers.sort_by_key(|&(slot, _)| slot);
+        Ok(answers)
+    }
+}
+
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         // All at once, so that none waits for the one before it.
         for post in &mut self.posts {

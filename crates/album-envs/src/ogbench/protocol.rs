@@ -85,6 +85,7 @@ fn begin(buffer: &mut Vec<u8>, kind: u8, rest: usize, environment: usize) {
 }
 
 /// Takes apart what a worker says. One observation has `observation_dim` numbers.
+#[derive(Debug)]
 pub(super) struct Reader {
     observation_dim: usize,
     /// Where reads go to.

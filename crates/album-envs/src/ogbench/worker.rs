@@ -20,6 +20,7 @@ const KEPT_LINES: usize = 12;
 const KEPT_BYTES: u64 = 1000;
 
 /// A running worker. Dropped, it is ended.
+#[derive(Debug)]
 pub(super) struct Worker {
     child: Child,
     input: Option<ChildStdin>,

@@ -5,7 +5,7 @@
 use crate::common;
 
 use album_envs::ogbench::Limits;
-use album_envs::{Answer, EnvError, Envs, Python};
+use album_envs::{Answer, EnvError, EnvPool, Python, WorkerPool};
 use common::{answers, lives, short};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -32,12 +32,12 @@ fn fake(folder: &Path, script: &str) -> Python {
 }
 
 /// Workers of such an interpreter, and the folder with it, which replacements need too.
-fn start(script: &str, workers: usize, limits: Limits) -> Result<(Envs, tempfile::TempDir), EnvError> {
+fn start(script: &str, workers: usize, limits: Limits) -> Result<(WorkerPool, tempfile::TempDir), EnvError> {
     let folder = tempfile::tempdir().unwrap();
     let python = fake(folder.path(), script);
     // A file that was just written can be busy for a moment, while another test forks.
     for _ in 0..50 {
-        match Envs::ogbench(&TASK.parse().unwrap(), workers, &python, limits) {
+        match WorkerPool::ogbench(&TASK.parse().unwrap(), workers, &python, limits) {
             Err(e) if e.to_string().contains("busy") => std::thread::sleep(Duration::from_millis(20)),
             result => return result.map(|envs| (envs, folder)),
         }
@@ -91,7 +91,7 @@ fn an_end_at_once_is_told_with_the_last_lines() {
         &["no worker could be started: its worker ended (exit status: 3)", "first\nImportError: libfoo"],
     );
     let missing = Python::at("/no/such/python");
-    let error = Envs::ogbench(&TASK.parse().unwrap(), 1, &missing, short()).err().unwrap();
+    let error = WorkerPool::ogbench(&TASK.parse().unwrap(), 1, &missing, short()).err().unwrap();
     has(&error.to_string(), &["/no/such/python: cannot start this Python", "album setup ogbench"]);
 }
 
@@ -204,7 +204,7 @@ fn of(answer: &str, number: u8) -> String {
 fn a_worker_takes_both_episodes_with_it() {
     let script = format!("{HELLO}; {START}; {}; {STEP}; head -c 17 >/dev/null; exit 9", of(START, 1));
     let (mut envs, _folder) = start(&script, 1, short()).unwrap();
-    assert_eq!((envs.len(), envs.workers()), (2, 1));
+    assert_eq!((envs.slots(), envs.workers()), (2, 1));
     for slot in 0..2 {
         envs.reset(slot, 1, false).unwrap();
     }

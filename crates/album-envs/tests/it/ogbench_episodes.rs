@@ -4,7 +4,7 @@
 use crate::common;
 
 use album_data::ogbench::TaskName;
-use album_envs::{Answer, Maze, Oracle, PointMaze};
+use album_envs::{Answer, EnvPool, Maze, Oracle, PointMaze};
 use common::{FAMILIES, Run, action, answers, lives, python, run, signal, workers};
 use std::io::Write;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ fn depends_on_seed_alone(task: &str) {
     let mut alone = |slot: usize, seeds: &[u64]| -> Vec<Run> {
         let mut runs = Vec::new();
         for &seed in seeds {
-            let (dim, mut run) = (envs.action_dim(), Run { seed, start: Vec::new(), steps: Vec::new() });
+            let (dim, mut run) = (envs.spec().action_dim, Run { seed, start: Vec::new(), steps: Vec::new() });
             envs.reset(slot, seed, false).unwrap();
             for step in 0..=STEPS {
                 match answers(&mut envs).remove(0).1 {
@@ -138,7 +138,8 @@ fn episodes_are_those_of_a_plain_loop() {
         let mut envs = workers(&python, task, 1);
         let (runs, _) = run(&mut envs, &[5, u64::MAX], STEPS);
         for run in runs {
-            let actions: Vec<Vec<f32>> = (0..STEPS).map(|i| action(run.seed, i, envs.action_dim())).collect();
+            let actions: Vec<Vec<f32>> =
+                (0..STEPS).map(|i| action(run.seed, i, envs.spec().action_dim)).collect();
             assert_eq!(lines(&run), reference(&python, task, run.seed, &actions), "{task}");
         }
     }

@@ -56,7 +56,7 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     let seeds = episode_seeds(1, STEPS, 3);
     let plan = Plan { step: STEPS, seeds, paths: 2, videos: 0 };
     let outcome =
-        evaluate(agent.policy().as_mut(), &mut common::envs(1, Duration::ZERO), &plan, &StopFlag::new());
+        evaluate(agent.policy().as_mut(), common::envs(1, Duration::ZERO).as_mut(), &plan, &StopFlag::new());
     let evaluation = outcome.unwrap().unwrap().evaluation;
     assert_eq!(Some(&evaluation), Records::read(&path).unwrap().evaluations.last());
     assert_eq!(evaluation.summary(), result.evaluations[3]);

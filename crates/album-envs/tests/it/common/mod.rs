@@ -4,7 +4,7 @@
 
 use album_base::rng;
 use album_envs::ogbench::Limits;
-use album_envs::{Answer, Envs, Python, Step};
+use album_envs::{Answer, EnvPool, Python, Step, WorkerPool};
 use std::time::Duration;
 
 /// A task of each family.
@@ -30,8 +30,8 @@ pub fn python() -> Option<Python> {
 }
 
 /// Workers with ogbench.
-pub fn workers(python: &Python, task: &str, workers: usize) -> Envs {
-    Envs::ogbench(&task.parse().unwrap(), workers, python, Limits::default()).unwrap()
+pub fn workers(python: &Python, task: &str, workers: usize) -> WorkerPool {
+    WorkerPool::ogbench(&task.parse().unwrap(), workers, python, Limits::default()).unwrap()
 }
 
 /// Limits that a test can wait for.
@@ -40,7 +40,7 @@ pub fn short() -> Limits {
 }
 
 /// The next answers; a test that waits for a minute has failed.
-pub fn answers(envs: &mut Envs) -> Vec<(usize, Answer)> {
+pub fn answers(envs: &mut WorkerPool) -> Vec<(usize, Answer)> {
     for _ in 0..120 {
         let answers = envs.wait().unwrap();
         if !answers.is_empty() {
@@ -60,12 +60,12 @@ pub struct Run {
 
 /// Runs an episode for each seed in whichever slot is free, with actions that depend on the
 /// episode's seed and step alone, for at most `length` steps. Lost episodes are repeated.
-pub fn run(envs: &mut Envs, seeds: &[u64], length: usize) -> (Vec<Run>, Vec<String>) {
-    let dim = envs.action_dim();
+pub fn run(envs: &mut WorkerPool, seeds: &[u64], length: usize) -> (Vec<Run>, Vec<String>) {
+    let dim = envs.spec().action_dim;
     let mut waiting: Vec<usize> = (0..seeds.len()).rev().collect();
     let mut runs: Vec<Run> =
         seeds.iter().map(|&seed| Run { seed, start: Vec::new(), steps: Vec::new() }).collect();
-    let mut slots: Vec<Option<usize>> = vec![None; envs.len()];
+    let mut slots: Vec<Option<usize>> = vec![None; envs.slots()];
     let mut lost = Vec::new();
     loop {
         for slot in 0..slots.len() {

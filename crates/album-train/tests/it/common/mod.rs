@@ -13,7 +13,7 @@ use album_agents::{Agent, Common, Decay, Learner};
 use album_data::Dataset;
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};
-use album_envs::{Env, EnvError, Envs, PointMaze, Step};
+use album_envs::{Env, EnvError, EnvPool, EnvSpec, NativePool, PointMaze, Step};
 use album_nn::Pool;
 use album_train::{
     Evaluator, Event, Identity, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer, ValuePoints,
@@ -36,17 +36,12 @@ pub fn dataset(dir: &Path) -> Dataset {
 }
 
 /// PointMaze with a short horizon, as slow as asked.
+#[derive(Debug, Clone)]
 pub struct Short(PointMaze, usize, Duration);
 
 impl Env for Short {
-    fn observation_dim(&self) -> usize {
-        self.0.observation_dim()
-    }
-    fn action_dim(&self) -> usize {
-        self.0.action_dim()
-    }
-    fn horizon(&self) -> usize {
-        20
+    fn spec(&self) -> EnvSpec {
+        EnvSpec { horizon: 20, ..self.0.spec() }
     }
     fn reset(&mut self, episode_seed: u64) -> Result<Vec<f32>, EnvError> {
         self.1 = 0;
@@ -56,13 +51,12 @@ impl Env for Short {
         self.1 += 1;
         std::thread::sleep(self.2);
         let step = self.0.step(action)?;
-        Ok(Step { truncated: self.1 >= self.horizon(), ..step })
+        Ok(Step { truncated: self.1 >= self.spec().horizon, ..step })
     }
 }
 
-pub fn envs(count: usize, delay: Duration) -> Envs {
-    let env = || Box::new(Short(PointMaze::new(&task()).unwrap(), 0, delay)) as Box<dyn Env>;
-    Envs::native((0..count).map(|_| env()).collect())
+pub fn envs(count: usize, delay: Duration) -> Box<dyn EnvPool> {
+    Box::new(NativePool::cloned(&Short(PointMaze::new(&task()).unwrap(), 0, delay), count))
 }
 
 pub fn agent(dataset: &Dataset, seed: u64, threads: usize) -> Learner {

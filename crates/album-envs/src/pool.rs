@@ -1,0 +1,115 @@
+//! Environments side by side.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use album_data::ogbench::{Family, TaskName};
+
+use crate::env::{EnvSpec, Frame, Step};
+use crate::error::EnvError;
+use crate::native::NativePool;
+use crate::ogbench::{Limits, WorkerPool};
+use crate::pointmaze::PointMaze;
+use crate::python::Python;
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// An episode has started.
+    Started {
+        /// Its first observation.
+        observation: Vec<f32>,
+        /// A frame, where frames were asked for and the environment can draw.
+        frame: Option<Frame>,
+    },
+    /// A step was taken.
+    Stepped(Step),
+    /// The worker died or hung, and the episode is lost. Reset the slot with the same seed to repeat it; a new
+    /// worker is already starting. Episodes in other slots of that worker are lost too.
+    Lost {
+        /// What happened.
+        reason: String,
+    },
+}
+
+/// Slots that each run one episode at a time.
+///
+/// [`reset`](Self::reset) and [`step`](Self::step) send a request to a slot; [`wait`](Self::wait) returns the answers
+/// as they arrive, so no slot waits for another. An episode depends on its seed and its actions alone: not on the
+/// slot, the number of slots or what other slots do.
+///
+/// [`NativePool`] steps environments written in Rust in the calling thread, [`WorkerPool`] runs Python environments in
+/// worker processes. Evaluation takes `&mut dyn EnvPool` and knows neither.
+///
+/// ```
+/// use album_data::ogbench::TaskName;
+/// use album_envs::{Answer, open_pool};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let task: TaskName = "pointmaze-medium-navigate-singletask-v0".parse()?;
+/// let mut pool = open_pool(&task, 2, None)?;
+/// for slot in 0..pool.slots() {
+///     pool.reset(slot, 7, false)?;
+/// }
+/// for (slot, answer) in pool.wait()? {
+///     assert!(matches!(answer, Answer::Started { .. }));
+///     pool.step(slot, &[1.0, 0.0])?;
+/// }
+/// let answers = pool.wait()?;
+/// assert_eq!(answers[0].1, answers[1].1);
+/// # Ok(())
+/// # }
+/// ```
+pub trait EnvPool: Send + fmt::Debug {
+    /// The shape of the environment; all slots have the same.
+    fn spec(&self) -> EnvSpec;
+
+    /// Number of slots.
+    fn slots(&self) -> usize;
+
+    /// Versions of the packages that the environments run in; empty for native ones.
+    fn versions(&self) -> &BTreeMap<String, String>;
+
+    /// The ids of the worker processes; empty for native environments. With `n` of them, slot `s` runs in process
+    /// `s % n`.
+    fn processes(&self) -> Vec<u32>;
+
+    /// Number of processes that run episodes. Native environments run in this one.
+    fn workers(&self) -> usize {
+        self.processes().len().max(1)
+    }
+
+    /// Whether a slot without an episode should take one of the last `waiting` episodes. If not, another worker will
+    /// be idle sooner and should take it.
+    ///
+    /// Slots share workers: one that took the last two episodes while another ran idle would need twice as long.
+    fn is_next(&self, slot: usize, waiting: usize) -> bool;
+
+    /// Asks a slot to start an episode, whatever it is doing. Equal seeds start equal episodes in any slot. With
+    /// `frames`, the start, the end and every third step come with a frame, if the environment can draw.
+    fn reset(&mut self, slot: usize, seed: u64, frames: bool) -> Result<(), EnvError>;
+
+    /// Asks a slot to take an action, after its last request was answered.
+    fn step(&mut self, slot: usize, action: &[f32]) -> Result<(), EnvError>;
+
+    /// Waits until a slot has answered, and returns all answers there are, by slot.
+    ///
+    /// Returns without any if nothing was asked for, and after half a second, so that the caller can check whether to
+    /// stop.
+    fn wait(&mut self) -> Result<Vec<(usize, Answer)>, EnvError>;
+}
+
+/// Whether a task's environment is native, so that it needs no Python.
+pub fn is_native(task: &TaskName) -> bool {
+    matches!(task.environment().family, Family::PointMaze(_))
+}
+
+/// The environments that a task is evaluated in: `count` native ones for pointmaze, else `count` worker processes of
+/// the interpreter that [`Python::find`] finds.
+pub fn open_pool(task: &TaskName, count: usize, python: Option<&Path>) -> Result<Box<dyn EnvPool>, EnvError> {
+    Ok(match is_native(task) {
+        true => Box::new(NativePool::cloned(&PointMaze::new(task)?, count)),
+        false => Box::new(WorkerPool::ogbench(task, count, &Python::find(python)?, Limits::default())?),
+    })
+}
