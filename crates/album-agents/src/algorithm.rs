@@ -5,7 +5,7 @@ use crate::agent::{AgentError, Metrics};
 use crate::common::Common;
 use crate::networks::{Id, Networks};
 use crate::noise::Noise;
-use album_data::{Batch, Dataset, SegmentConfig};
+use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Tape, Var};
 use std::cell::RefCell;
 
@@ -121,8 +121,12 @@ impl<'t> Inputs<'t, '_> {
         self.states(2, 3)
     }
 
-    fn matrix(&self, data: &[f32]) -> Var<'t> {
-        self.tape.constant_slice(self.rows(), data.len() / self.rows(), data)
+    fn matrix(&self, view: View<'_>) -> Var<'t> {
+        self.tape.constant_slice(view.rows(), view.cols(), view.data())
+    }
+
+    fn column(&self, data: &[f32]) -> Var<'t> {
+        self.tape.constant_slice(self.rows(), 1, data)
     }
 
     /// The actions `a`.
@@ -147,27 +151,27 @@ impl<'t> Inputs<'t, '_> {
 
     /// The rewards, scaled.
     pub fn r(&self) -> Var<'t> {
-        self.reward_scale * self.matrix(self.batch.rewards())
+        self.reward_scale * self.column(self.batch.rewards())
     }
 
     /// The masks `m`: 0 where the task is solved in `s`.
     pub fn m(&self) -> Var<'t> {
-        self.matrix(self.batch.masks())
+        self.column(self.batch.masks())
     }
 
     /// The discounted rewards of each window, scaled.
     pub fn r_k(&self) -> Var<'t> {
-        self.reward_scale * self.matrix(self.batch.returns_k())
+        self.reward_scale * self.column(self.batch.returns_k())
     }
 
     /// What the value of `s_last` counts in the K-step target: `gamma^h`, or 0 after a goal.
     pub fn g_k(&self) -> Var<'t> {
-        self.matrix(self.batch.bootstraps_k())
+        self.column(self.batch.bootstraps_k())
     }
 
     /// The weight of each window in K-step losses.
     pub fn w_k(&self) -> Var<'t> {
-        self.matrix(self.batch.weights_k())
+        self.column(self.batch.weights_k())
     }
 
     /// Standard normal noise.

@@ -31,7 +31,7 @@ impl Encoding {
             frequencies.extend(rng::normal_pair(&mut draw).map(|x| (scale * x) as f32));
         }
         frequencies.truncate(fourier / 2 * dim);
-        let standard = standardize.then(|| standardise(data.states(), dim));
+        let standard = standardize.then(|| standardise(data));
         Encoding { observation_dim: dim, standard, frequencies }
     }
 
@@ -66,11 +66,11 @@ impl Encoding {
 }
 
 /// Mean and 1 / standard deviation of each column.
-fn standardise(states: &[f32], dim: usize) -> Vec<(f32, f32)> {
-    let n = (states.len() / dim).max(1) as f64;
-    (0..dim)
+fn standardise(data: &Dataset) -> Vec<(f32, f32)> {
+    let n = data.episodes().rows().max(1) as f64;
+    (0..data.observation_dim())
         .map(|j| {
-            let column = || states.iter().skip(j).step_by(dim).map(|&x| f64::from(x));
+            let column = || data.states().map(|state| f64::from(state[j]));
             let mean = column().sum::<f64>() / n;
             let variance = column().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
             (mean as f32, (1.0 / variance.sqrt().max(1e-6)) as f32)

@@ -165,9 +165,9 @@ fn inputs<'t, 'a>(
 /// The states [s; s'; s_K] of a batch as the networks see them.
 fn encoded<'a>(encoding: &Encoding, batch: &'a Batch, buffer: &'a mut Vec<f32>) -> &'a [f32] {
     if encoding.is_identity() {
-        return batch.states();
+        return batch.states().data();
     }
-    encoding.encode(batch.states(), buffer);
+    encoding.encode(batch.states().data(), buffer);
     buffer
 }
 

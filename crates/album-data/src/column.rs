@@ -7,21 +7,27 @@ use sha2::{Digest, Sha256};
 
 use crate::columns::MappedFile;
 
-/// Numbers that are read like a slice, wherever they are.
+/// Numbers that are read like a slice, wherever they are. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) enum Column {
-    Owned(Vec<f32>),
+    Owned(Arc<Vec<f32>>),
     /// With the hash that was computed when the file was written.
     Mapped(Arc<MappedFile>, [u8; 32]),
 }
 
 impl Column {
-    /// SHA-256 of the numbers' bytes, little-endian.
-    pub fn sha256(&self) -> [u8; 32] {
+    /// SHA-256 of all numbers, where it is known without reading them.
+    pub fn known_sha256(&self) -> Option<[u8; 32]> {
         match self {
-            Self::Owned(numbers) => sha256(numbers),
-            Self::Mapped(_, hash) => *hash,
+            Self::Owned(_) => None,
+            Self::Mapped(_, hash) => Some(*hash),
         }
+    }
+}
+
+impl From<Vec<f32>> for Column {
+    fn from(numbers: Vec<f32>) -> Self {
+        Self::Owned(Arc::new(numbers))
     }
 }
 
@@ -36,17 +42,11 @@ impl Deref for Column {
     }
 }
 
-impl PartialEq for Column {
-    fn eq(&self, other: &Self) -> bool {
-        self[..] == other[..]
-    }
-}
-
-/// SHA-256 of the numbers' bytes, little-endian.
-pub(crate) fn sha256(numbers: &[f32]) -> [u8; 32] {
+/// SHA-256 of the numbers' bytes, little-endian, of slices that follow each other.
+pub(crate) fn sha256<'a>(slices: impl Iterator<Item = &'a [f32]>) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut bytes = Vec::with_capacity(1 << 16);
-    for part in numbers.chunks(1 << 14) {
+    for part in slices.flat_map(|slice| slice.chunks(1 << 14)) {
         bytes.clear();
         bytes.extend(part.iter().flat_map(|x| x.to_le_bytes()));
         hash.update(&bytes);

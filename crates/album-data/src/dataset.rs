@@ -1,11 +1,15 @@
 //! Transitions as the neural agents use them, in memory or in mapped files.
 
+use std::ops::Range;
+
+use album_base::rng;
 use sha2::{Digest, Sha256};
 
 use crate::array::value_error;
 use crate::column::{Column, sha256};
 use crate::episodes::{Episodes, Location};
 use crate::error::{DataError, Place};
+use crate::view::View;
 
 /// Actions are clipped to plus or minus this, as the published baselines do.
 pub const ACTION_LIMIT: f32 = 1.0 - 1e-5;
@@ -81,15 +85,29 @@ pub struct Rows {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Clones and the two parts of [`hold_out`](Self::hold_out) share the columns.
+#[derive(Debug, Clone)]
 pub struct Dataset {
     observation_dim: usize,
     action_dim: usize,
     observations: Column,
     actions: Column,
-    rewards: Vec<f32>,
-    masks: Vec<f32>,
+    rewards: Column,
+    masks: Column,
     episodes: Episodes,
+}
+
+/// Why a dataset cannot be split into training and held-out episodes.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldOutError {
+    /// The share is impossible.
+    #[error("found a held-out share of {0}, expected one above 0 and below 1")]
+    Share(f64),
+    /// One of the two parts would have no transition.
+    #[error("found {0} episode(s) with transitions, expected at least 2 to hold some of them out")]
+    TooFew(usize),
 }
 
 impl Dataset {
@@ -131,8 +149,9 @@ impl Dataset {
             return Err(value_error(place.array("actions"), &shape, i, actions[i], FINITE));
         }
         settle_labels(&mut rewards, &mut masks, &episodes, place)?;
-        let (observations, actions) = (Column::Owned(observations), Column::Owned(actions));
-        Ok(Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes })
+        let dims = [observation_dim, action_dim];
+        let columns = [observations.into(), actions.into()];
+        Ok(Self::from_columns(dims, columns, Labels { rewards, masks }, episodes))
     }
 
     /// Puts together columns that were checked while they were read.
@@ -142,7 +161,7 @@ impl Dataset {
         labels: Labels,
         episodes: Episodes,
     ) -> Self {
-        let Labels { rewards, masks } = labels;
+        let (rewards, masks) = (labels.rewards.into(), labels.masks.into());
         Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes }
     }
 
@@ -171,9 +190,79 @@ impl Dataset {
         &self.episodes
     }
 
-    /// All states, row by row: those of each episode in order, its last one included.
-    pub fn states(&self) -> &[f32] {
-        &self.observations
+    /// The states of an episode, its last one included: one row more than transitions.
+    pub fn episode_states(&self, episode: usize) -> View<'_> {
+        let rows = self.episodes.rows_of(episode);
+        View::new(of_rows(&self.observations, &rows, self.observation_dim), rows.len(), self.observation_dim)
+    }
+
+    /// The actions of an episode, one row for each transition.
+    pub fn episode_actions(&self, episode: usize) -> View<'_> {
+        let rows = self.acting_rows(episode);
+        View::new(of_rows(&self.actions, &rows, self.action_dim), rows.len(), self.action_dim)
+    }
+
+    /// The rewards of an episode's transitions.
+    pub fn episode_rewards(&self, episode: usize) -> &[f32] {
+        &self.rewards[self.acting_rows(episode)]
+    }
+
+    /// The masks of an episode's transitions.
+    pub fn episode_masks(&self, episode: usize) -> &[f32] {
+        &self.masks[self.acting_rows(episode)]
+    }
+
+    /// All states: those of each episode in order, its last one included.
+    pub fn states(&self) -> impl Iterator<Item = &[f32]> + Clone {
+        (0..self.episodes.len()).flat_map(|episode| self.episode_states(episode).iter())
+    }
+
+    /// Splits off a share of the episodes, for validation: `(training, held out)`.
+    ///
+    /// Episodes stay whole and in their order. Which ones are held out is drawn from the stream
+    /// `hold_out` of the seed: the nearest whole number to the share, at least one, and at least
+    /// one stays. Both parts share the columns of this dataset; nothing is copied.
+    ///
+    /// ```
+    /// # use album_data::{Dataset, Rows};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let rows = Rows {
+    /// #     observation_dim: 1,
+    /// #     action_dim: 1,
+    /// #     observations: (0..20).map(|x| x as f32).collect(),
+    /// #     actions: vec![0.0; 20],
+    /// #     rewards: vec![0.0; 20],
+    /// #     masks: vec![1.0; 20],
+    /// #     terminals: (0..20).map(|row| row % 2 == 1).collect(),
+    /// # };
+    /// let dataset = Dataset::from_rows(rows)?; // ten episodes
+    /// let (training, held_out) = dataset.hold_out(0.2, 7)?;
+    /// assert_eq!((training.episodes().len(), held_out.episodes().len()), (8, 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hold_out(&self, share: f64, seed: u64) -> Result<(Self, Self), HoldOutError> {
+        if !(share > 0.0 && share < 1.0) {
+            return Err(HoldOutError::Share(share));
+        }
+        // An episode without a transition teaches and tests nothing: it is left out of both parts.
+        let mut episodes: Vec<usize> =
+            (0..self.episodes.len()).filter(|&episode| self.episodes.length(episode) > 0).collect();
+        let count = episodes.len();
+        if count < 2 {
+            return Err(HoldOutError::TooFew(count));
+        }
+        let held = ((share * count as f64).round() as usize).clamp(1, count - 1);
+        let mut draw = rng::stream(seed, "hold_out");
+        for i in 0..held {
+            episodes.swap(i, i + rng::below(&mut draw, (count - i) as u64) as usize);
+        }
+        let (held_out, training) = episodes.split_at_mut(held);
+        let part = |episodes: &mut [usize]| {
+            episodes.sort_unstable();
+            Self { episodes: self.episodes.part(episodes), ..self.clone() }
+        };
+        Ok((part(training), part(held_out)))
     }
 
     /// The state of a transition.
@@ -220,10 +309,13 @@ impl Dataset {
         for episode in 0..self.episodes.len() {
             count(self.episodes.length(episode));
         }
-        hash.update(self.observations.sha256());
-        hash.update(self.actions.sha256());
-        hash.update(sha256(&self.rewards));
-        hash.update(sha256(&self.masks));
+        // A part of the columns has another hash than the whole, which may be known.
+        let whole = self.episodes.rows() * self.observation_dim == self.observations.len();
+        for (column, width) in self.columns() {
+            let slices =
+                || (0..self.episodes.len()).map(|e| of_rows(column, &self.episodes.rows_of(e), width));
+            hash.update(column.known_sha256().filter(|_| whole).unwrap_or_else(|| sha256(slices())));
+        }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
@@ -237,6 +329,11 @@ impl Dataset {
 
     pub(crate) fn action_of_row(&self, row: usize) -> &[f32] {
         &self.actions[row * self.action_dim..][..self.action_dim]
+    }
+
+    /// Observations by row.
+    pub(crate) fn all_observations(&self) -> &[f32] {
+        &self.observations
     }
 
     /// Actions by row.
@@ -257,6 +354,43 @@ impl Dataset {
     fn row(&self, transition: usize) -> usize {
         self.episodes.locate(transition).row
     }
+
+    /// The rows of an episode that have an action.
+    fn acting_rows(&self, episode: usize) -> Range<usize> {
+        let rows = self.episodes.rows_of(episode);
+        rows.start..rows.end - 1
+    }
+
+    /// The columns and the numbers in a row of each, in the order of the hash.
+    fn columns(&self) -> [(&Column, usize); 4] {
+        [
+            (&self.observations, self.observation_dim),
+            (&self.actions, self.action_dim),
+            (&self.rewards, 1),
+            (&self.masks, 1),
+        ]
+    }
+}
+
+/// Equal contents, in whichever rows they stand.
+impl PartialEq for Dataset {
+    fn eq(&self, other: &Self) -> bool {
+        let lengths =
+            |data: &Self| (0..data.episodes.len()).map(|e| data.episodes.length(e)).collect::<Vec<_>>();
+        let equal = |episode: usize| {
+            self.columns().iter().zip(other.columns()).all(|(&(a, width), (b, _))| {
+                of_rows(a, &self.episodes.rows_of(episode), width)
+                    == of_rows(b, &other.episodes.rows_of(episode), width)
+            })
+        };
+        [self.observation_dim, self.action_dim] == [other.observation_dim, other.action_dim]
+            && lengths(self) == lengths(other)
+            && (0..self.episodes.len()).all(equal)
+    }
+}
+
+fn of_rows<'a>(column: &'a [f32], rows: &Range<usize>, width: usize) -> &'a [f32] {
+    &column[rows.start * width..rows.end * width]
 }
 
 /// What a task says about each row.
@@ -430,5 +564,80 @@ mod tests {
         other.rewards[2] = 0.0;
         other.masks[2] = 1.0;
         assert_ne!(Dataset::from_rows(other).unwrap().content_hash(), hash);
+    }
+
+    /// Episodes of 1 to 20 transitions; every state is its row.
+    fn twenty_episodes() -> Dataset {
+        let terminals: Vec<bool> =
+            (1..=20).flat_map(|length| (0..=length).map(move |step| step == length)).collect();
+        let count = terminals.len();
+        Dataset::from_rows(Rows {
+            observation_dim: 1,
+            action_dim: 2,
+            observations: (0..count).map(|row| row as f32).collect(),
+            actions: vec![0.5; 2 * count],
+            rewards: (0..count).map(|row| -(row as f32)).collect(),
+            masks: vec![1.0; count],
+            terminals,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn held_out_episodes_are_whole_and_in_one_part() {
+        let data = twenty_episodes();
+        let (training, held_out) = data.hold_out(0.25, 3).unwrap();
+        assert_eq!((training.episodes().len(), held_out.episodes().len()), (15, 5));
+        let mut starts: Vec<f32> = [&training, &held_out]
+            .iter()
+            .flat_map(|part| (0..part.episodes().len()).map(|e| part.episode_states(e).row(0)[0]))
+            .collect();
+        starts.sort_by(f32::total_cmp);
+        let all: Vec<f32> = (0..20).map(|e| data.episode_states(e).row(0)[0]).collect();
+        assert_eq!(starts, all);
+        for part in [&training, &held_out] {
+            for transition in 0..part.len() {
+                let state = part.observation(transition)[0];
+                assert_eq!(part.next_observation(transition), [state + 1.0]);
+                assert_eq!(part.reward(transition), -state);
+            }
+            let episode = part.episodes().len() - 1;
+            assert_eq!(part.episode_states(episode).rows(), part.episode_actions(episode).rows() + 1);
+            assert_eq!(part.episode_rewards(episode).len(), part.episodes().length(episode));
+        }
+        assert_eq!(data.hold_out(0.25, 3).unwrap(), (training.clone(), held_out));
+        assert_ne!(data.hold_out(0.25, 4).unwrap().0, training);
+    }
+
+    #[test]
+    fn a_part_has_the_hash_of_its_contents() {
+        let (training, _) = twenty_episodes().hold_out(0.25, 3).unwrap();
+        let lengths = (0..training.episodes().len()).map(|e| training.episodes().length(e));
+        let terminals: Vec<bool> =
+            lengths.flat_map(|length| (0..=length).map(move |step| step == length)).collect();
+        let observations: Vec<f32> = training.states().flatten().copied().collect();
+        let copy = Dataset::from_rows(Rows {
+            observation_dim: 1,
+            action_dim: 2,
+            rewards: observations.iter().map(|x| -x).collect(),
+            actions: vec![0.5; 2 * observations.len()],
+            masks: vec![1.0; observations.len()],
+            observations,
+            terminals,
+        })
+        .unwrap();
+        assert_eq!(copy, training);
+        assert_eq!(copy.content_hash(), training.content_hash());
+    }
+
+    #[test]
+    fn what_cannot_be_held_out() {
+        let data = Dataset::from_rows(rows()).unwrap();
+        for share in [0.0, 1.0, -0.5, f64::NAN] {
+            assert!(data.hold_out(share, 0).unwrap_err().to_string().contains("above 0 and below 1"));
+        }
+        let (one, _) = data.hold_out(0.01, 0).unwrap();
+        assert_eq!(one.episodes().len(), 1);
+        assert_eq!(one.hold_out(0.5, 0), Err(HoldOutError::TooFew(1)));
     }
 }

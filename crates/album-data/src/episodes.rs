@@ -1,5 +1,7 @@
 //! The episode index: the only place that knows where episodes end.
 
+use std::ops::Range;
+
 /// Where the episodes of a dataset begin and end.
 ///
 /// Two ways of counting meet here. A *transition* is a pair of consecutive
@@ -13,9 +15,9 @@
 /// transition   0   1   2   3        4   5
 /// ```
 ///
-/// So the row of a transition is its own number plus the number of its episode.
-/// The episode is found by bisection: a thousand episodes are eight kilobytes,
-/// which stay in the cache, and ten comparisons.
+/// The episode of a transition is found by bisection: a thousand episodes are eight
+/// kilobytes, which stay in the cache, and ten comparisons. A [part](Self::part) of the
+/// episodes keeps the rows of the whole and numbers its transitions anew.
 ///
 /// ```
 /// use album_data::Episodes;
@@ -30,6 +32,8 @@
 pub struct Episodes {
     /// First transition of every episode, and the number of transitions.
     starts: Vec<usize>,
+    /// First row of every episode.
+    first_rows: Vec<usize>,
 }
 
 /// A transition as [`Episodes::locate`] finds it.
@@ -54,7 +58,7 @@ impl Episodes {
             total += length;
             total
         }));
-        Self { starts }
+        Self::one_after_the_other(starts)
     }
 
     /// Episodes whose last rows carry `true`. Rows after the last `true` are
@@ -64,7 +68,21 @@ impl Episodes {
         let ends = last.iter().enumerate().filter(|(_, last)| **last);
         // Every episode before has one row more than transitions, and so has this one.
         starts.extend(ends.enumerate().map(|(episode, (row, _))| row - episode));
-        Self { starts }
+        Self::one_after_the_other(starts)
+    }
+
+    /// Every episode has one row more than transitions, and there are no rows between them.
+    fn one_after_the_other(starts: Vec<usize>) -> Self {
+        let first_rows =
+            starts[..starts.len() - 1].iter().enumerate().map(|(episode, start)| start + episode).collect();
+        Self { starts, first_rows }
+    }
+
+    /// Some of these episodes, in the given order, at the rows where they are.
+    pub fn part(&self, episodes: &[usize]) -> Self {
+        let lengths: Vec<usize> = episodes.iter().map(|&episode| self.length(episode)).collect();
+        let first_rows = episodes.iter().map(|&episode| self.first_rows[episode]).collect();
+        Self { first_rows, ..Self::from_lengths(&lengths) }
     }
 
     /// Number of episodes.
@@ -97,9 +115,15 @@ impl Episodes {
         self.starts[episode + 1] - self.starts[episode]
     }
 
+    /// The rows of an episode: one more than transitions.
+    pub fn rows_of(&self, episode: usize) -> Range<usize> {
+        let first = self.first_rows[episode];
+        first..first + self.length(episode) + 1
+    }
+
     /// The last row of every episode, which has a state and nothing else.
     pub fn last_rows(&self) -> impl Iterator<Item = usize> + '_ {
-        self.starts[1..].iter().enumerate().map(|(episode, end)| end + episode)
+        (0..self.len()).map(|episode| self.rows_of(episode).end - 1)
     }
 
     /// The episode and the row of a transition, and how far the episode's end is.
@@ -110,7 +134,8 @@ impl Episodes {
     pub fn locate(&self, transition: usize) -> Location {
         assert!(transition < self.transitions(), "transition {transition} of {}", self.transitions());
         let episode = self.starts.partition_point(|&start| start <= transition) - 1;
-        Location { episode, row: transition + episode, left: self.starts[episode + 1] - transition }
+        let row = self.first_rows[episode] + transition - self.starts[episode];
+        Location { episode, row, left: self.starts[episode + 1] - transition }
     }
 }
 
@@ -125,6 +150,16 @@ mod tests {
         let last = [false, false, true, true, false, true];
         assert_eq!(Episodes::from_last_rows(&last), Episodes::from_lengths(&[2, 0, 1]));
         assert_eq!(Episodes::from_last_rows(&[]), Episodes::from_lengths(&[]));
+    }
+
+    #[test]
+    fn a_part_keeps_its_rows() {
+        let part = Episodes::from_lengths(&[2, 3, 1]).part(&[1, 2]);
+        assert_eq!((part.len(), part.transitions(), part.rows()), (2, 4, 6));
+        assert_eq!(part.locate(0), Location { episode: 0, row: 3, left: 3 });
+        assert_eq!(part.locate(3), Location { episode: 1, row: 7, left: 1 });
+        assert_eq!(part.last_rows().collect::<Vec<_>>(), [6, 8]);
+        assert_eq!((part.start(1), part.rows_of(1)), (3, 7..9));
     }
 
     proptest! {

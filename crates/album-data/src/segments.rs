@@ -1,6 +1,7 @@
 //! Windows: what a batch of training needs to know of the steps that follow.
 
 use crate::dataset::Dataset;
+use crate::view::View;
 use serde::{Deserialize, Serialize};
 
 /// What happens to a window that the end of its episode cuts short.
@@ -150,7 +151,7 @@ const MOST: usize = 1_000_000;
 /// segments.gather(&dataset, &mut batch);
 /// assert_eq!(batch.returns_k(), [-1.5, -1.0]); // the second window has one step left
 /// assert_eq!(batch.bootstraps_k(), [0.25, 0.5]);
-/// assert_eq!(batch.last_observations(), [2.0, 3.0]);
+/// assert_eq!(batch.last_observations().data(), [2.0, 3.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -276,7 +277,7 @@ impl Segments {
 
 /// Buffers for one batch, made once and filled by [`Segments::gather`] again and again.
 ///
-/// Every matrix is flat, row by row. The three kinds of states follow each other in
+/// Matrices come as [`View`]s with their shape. The three kinds of states follow each other in
 /// one buffer, so that one pass of a value network can take them all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
@@ -363,28 +364,28 @@ impl Batch {
 
     /// The states `s`, then all next states `s'`, then all last states `s_K`:
     /// three times as many rows as the batch.
-    pub fn states(&self) -> &[f32] {
-        &self.states
+    pub fn states(&self) -> View<'_> {
+        View::new(&self.states, 3 * self.len(), self.observation_dim)
     }
 
     /// The states `s`.
-    pub fn observations(&self) -> &[f32] {
+    pub fn observations(&self) -> View<'_> {
         self.state_block(0)
     }
 
     /// The states `s'` one step later.
-    pub fn next_observations(&self) -> &[f32] {
+    pub fn next_observations(&self) -> View<'_> {
         self.state_block(1)
     }
 
     /// The states `s_K` at the end of each window.
-    pub fn last_observations(&self) -> &[f32] {
+    pub fn last_observations(&self) -> View<'_> {
         self.state_block(2)
     }
 
     /// The actions `a`.
-    pub fn actions(&self) -> &[f32] {
-        &self.actions
+    pub fn actions(&self) -> View<'_> {
+        View::new(&self.actions, self.len(), self.action_dim)
     }
 
     /// The recorded actions `a'` in the states `s'`.
@@ -392,21 +393,21 @@ impl Batch {
     /// Nothing was done in the last state of an episode, and what stands there in a file
     /// means nothing. There the action of the last transition is repeated; the original
     /// code of ReBRAC takes the first action of the next episode.
-    pub fn next_actions(&self) -> &[f32] {
-        &self.next_actions
+    pub fn next_actions(&self) -> View<'_> {
+        View::new(&self.next_actions, self.len(), self.action_dim)
     }
 
     /// The actions from `a` on, [`chunk`](Batch::chunk) of them in a row, which is that many
     /// times as wide as an action. After the end of an episode its last action is repeated.
-    pub fn chunks(&self) -> &[f32] {
-        &self.chunks
+    pub fn chunks(&self) -> View<'_> {
+        View::new(&self.chunks, self.len(), self.chunk * self.action_dim)
     }
 
     /// 1 for every action of [`chunks`](Batch::chunks) that was recorded, 0 for those that
     /// are repeated after the end of the episode: [`chunk`](Batch::chunk) numbers in a row,
     /// of which the first is 1.
-    pub fn valids(&self) -> &[f32] {
-        &self.valids
+    pub fn valids(&self) -> View<'_> {
+        View::new(&self.valids, self.len(), self.chunk)
     }
 
     /// The rewards `r` of `s` and `a`.
@@ -440,9 +441,8 @@ impl Batch {
         &self.weights_k
     }
 
-    fn state_block(&self, block: usize) -> &[f32] {
-        let size = self.indices.len() * self.observation_dim;
-        &self.states[block * size..(block + 1) * size]
+    fn state_block(&self, block: usize) -> View<'_> {
+        self.states().range(block * self.len()..(block + 1) * self.len())
     }
 }
 
@@ -477,15 +477,15 @@ mod tests {
     #[test]
     fn truncate_and_stop() {
         let batch = gather(KStepTail::Truncate, AfterGoal::Stop);
-        assert_eq!(batch.observations(), [0., 1., 2., 3., 10., 11.]);
-        assert_eq!(batch.next_observations(), [1., 2., 3., 4., 11., 12.]);
-        assert_eq!(batch.actions(), [0.0, 0.1, 0.2, 0.3, 0.5, 0.6]);
+        assert_eq!(batch.observations().data(), [0., 1., 2., 3., 10., 11.]);
+        assert_eq!(batch.next_observations().data(), [1., 2., 3., 4., 11., 12.]);
+        assert_eq!(batch.actions().data(), [0.0, 0.1, 0.2, 0.3, 0.5, 0.6]);
         assert_eq!(batch.rewards(), [-1., -2., -4., -8., -16., -32.]);
         assert_eq!(batch.masks(), [1., 1., 0., 1., 1., 1.]);
         assert_eq!(batch.returns_k(), [-2., -4., -4., -8., -32., -32.]);
         assert_eq!(batch.bootstraps_k(), [0.25, 0., 0., 0.5, 0.25, 0.5]);
         assert_eq!(batch.steps_k(), [2, 2, 1, 1, 2, 1]);
-        assert_eq!(batch.last_observations(), [2., 3., 3., 4., 12., 12.]);
+        assert_eq!(batch.last_observations().data(), [2., 3., 3., 4., 12., 12.]);
         assert_eq!(batch.weights_k(), [1.; 6]);
     }
 
@@ -494,7 +494,7 @@ mod tests {
         let batch = gather(KStepTail::Truncate, AfterGoal::QcSum);
         assert_eq!(batch.returns_k(), [-2., -4., -8., -8., -32., -32.]);
         assert_eq!(batch.bootstraps_k(), [0.25, 0., 0., 0.5, 0.25, 0.5]);
-        assert_eq!(batch.last_observations(), [2., 3., 4., 4., 12., 12.]);
+        assert_eq!(batch.last_observations().data(), [2., 3., 4., 4., 12., 12.]);
     }
 
     #[test]
@@ -538,10 +538,10 @@ mod tests {
         batch.indices_mut().copy_from_slice(&[1, 3, 4]);
         segments.gather(&dataset, &mut batch);
         assert_eq!(batch.chunk(), 3);
-        assert_eq!(batch.chunks(), [0.1, 0.2, 0.3, 0.3, 0.3, 0.3, 0.5, 0.6, 0.6]);
-        assert_eq!(batch.valids(), [1., 1., 1., 1., 0., 0., 1., 1., 0.]);
+        assert_eq!(batch.chunks().data(), [0.1, 0.2, 0.3, 0.3, 0.3, 0.3, 0.5, 0.6, 0.6]);
+        assert_eq!(batch.valids().data(), [1., 1., 1., 1., 0., 0., 1., 1., 0.]);
         // Not the 0 of the unused row, nor the 0.5 of the next episode.
-        assert_eq!(batch.next_actions(), [0.2, 0.3, 0.6]);
+        assert_eq!(batch.next_actions().data(), [0.2, 0.3, 0.6]);
     }
 
     #[test]

@@ -22,9 +22,9 @@ impl Bad {
 /// Looks at all of a batch, every step: a pass over some kilobytes without branches.
 pub(crate) fn batch(batch: &Batch) -> Result<(), Bad> {
     let parts = [
-        ("a state", batch.states()),
-        ("an action", batch.chunks()), // the first of each row is its action
-        ("a next action", batch.next_actions()),
+        ("a state", batch.states().data()),
+        ("an action", batch.chunks().data()), // the first of each row is its action
+        ("a next action", batch.next_actions().data()),
         ("a reward", batch.rewards()),
         ("a K-step return", batch.returns_k()),
     ];

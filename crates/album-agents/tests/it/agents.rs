@@ -103,7 +103,7 @@ fn a_row_is_acted_on_the_same_whatever_is_beside_it() {
     for kind in AGENTS {
         let mut agent = agent(kind, &data, 5, 1);
         train(&mut agent, &data, 0..3);
-        let observations = &data.states()[..3 * 4];
+        let observations = &data.states().take(3).flatten().copied().collect::<Vec<f32>>();
         let moment = |episode, step| Moment { episode, step };
         let mut all = Vec::new();
         let mut actions = Vec::new();

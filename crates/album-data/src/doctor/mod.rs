@@ -169,7 +169,7 @@ impl<'a> View<'a> {
         Self {
             observation_dim: dataset.observation_dim(),
             action_dim: dataset.action_dim(),
-            observations: dataset.states(),
+            observations: dataset.all_observations(),
             actions: dataset.actions(),
             rewards: if labelled { dataset.rewards() } else { &[] },
             masks: if labelled { dataset.masks() } else { &[] },

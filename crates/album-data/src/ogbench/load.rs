@@ -158,7 +158,7 @@ pub fn load_labelled(
         (observations?, others?)
     };
     let dims = [observation_dim, action_dim];
-    let data = [Column::Owned(observations), Column::Owned(actions)];
+    let data: [Column; 2] = [observations.into(), actions.into()];
     Ok(Dataset::from_columns(dims, data, labels, episodes))
 }
 

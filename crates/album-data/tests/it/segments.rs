@@ -1,7 +1,7 @@
 //! K-step windows against their definition, on random episodes.
 #![allow(clippy::unwrap_used)]
 
-use album_data::{AfterGoal, Batch, Dataset, KStepTail, Rows, SegmentConfig, SegmentError, Segments};
+use album_data::{AfterGoal, Batch, Dataset, KStepTail, Rows, SegmentConfig, SegmentError, Segments, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ proptest! {
         for (episode, steps) in episodes.iter().enumerate() {
             for start in 0..steps.len() {
                 // No window leaves its episode.
-                let state = |buffer: &[f32]| [buffer[2 * i], buffer[2 * i + 1]];
+                let state = |view: View<'_>| [view.row(i)[0], view.row(i)[1]];
                 prop_assert_eq!(state(batch.observations()), [episode as f32, start as f32]);
                 prop_assert_eq!(state(batch.next_observations()), [episode as f32, start as f32 + 1.0]);
                 let last = state(batch.last_observations());
@@ -86,7 +86,7 @@ proptest! {
                 prop_assert!(close(batch.bootstraps_k()[i], expected), "{expected}");
                 prop_assert_eq!(batch.rewards()[i], steps[start].0);
                 prop_assert_eq!(batch.masks()[i] == 0.0, steps[start].1);
-                prop_assert_eq!(&batch.actions()[2 * i..2 * i + 2], dataset.action(i));
+                prop_assert_eq!(batch.actions().row(i), dataset.action(i));
                 weights.push(match config.tail {
                     KStepTail::Truncate => 1.0f32,
                     KStepTail::QcValid => f32::from(u8::from(full(steps, start))),
@@ -120,10 +120,10 @@ proptest! {
             }
         }
         prop_assert_eq!(batch.chunk(), config.chunk);
-        prop_assert_eq!(batch.actions(), &actions[..]);
-        prop_assert_eq!(batch.next_actions(), &next_actions[..]);
-        prop_assert_eq!(batch.chunks(), &chunks[..]);
-        prop_assert_eq!(batch.valids(), &valids[..]);
+        prop_assert_eq!(batch.actions().data(), &actions[..]);
+        prop_assert_eq!(batch.next_actions().data(), &next_actions[..]);
+        prop_assert_eq!(batch.chunks().data(), &chunks[..]);
+        prop_assert_eq!(batch.valids().data(), &valids[..]);
         if config.chunk == 1 {
             prop_assert_eq!(batch.chunks(), batch.actions());
         }
@@ -137,7 +137,7 @@ proptest! {
         let (tail, after_goal) = (KStepTail::QcValid, AfterGoal::QcSum);
         let batch = all(&dataset, SegmentConfig { k: h, chunk: h, gamma, tail, after_goal });
         for start in 0..dataset.len() {
-            let valids = &batch.valids()[start * h..(start + 1) * h];
+            let valids = batch.valids().row(start);
             // Of a row that only has a weight if all its actions are valid.
             prop_assert_eq!(batch.weights_k()[start], valids[h - 1]);
             if start + h > dataset.len() {
@@ -157,10 +157,10 @@ proptest! {
                 let bootstrap = gamma.powi(h as i32) * f64::from(mask);
                 prop_assert!(close(batch.bootstraps_k()[start], bootstrap), "{bootstrap}");
                 let last = dataset.next_observation(start + h - 1);
-                prop_assert_eq!(&batch.last_observations()[2 * start..2 * start + 2], last);
+                prop_assert_eq!(batch.last_observations().row(start), last);
                 let actions: Vec<f32> =
                     (start..start + h).flat_map(|row| dataset.action(row)).copied().collect();
-                prop_assert_eq!(&batch.chunks()[start * h * 2..(start + 1) * h * 2], &actions[..]);
+                prop_assert_eq!(batch.chunks().row(start), &actions[..]);
             }
         }
     }
@@ -169,7 +169,7 @@ proptest! {
     fn data_fits_if_some_row_is_whole(episodes in episodes(), config in any_config()) {
         let dataset = dataset(&episodes);
         let batch = all(&dataset, config);
-        let chunk = batch.valids().chunks(config.chunk).any(|row| row.iter().all(|&valid| valid == 1.0));
+        let chunk = batch.valids().iter().any(|row| row.iter().all(|&valid| valid == 1.0));
         let window = config.tail == KStepTail::Truncate
             || episodes.iter().any(|steps| steps.len() >= config.k);
         let fits = Segments::new(config).unwrap().fits(&dataset);

@@ -4,7 +4,7 @@ use super::*;
 use crate::agent::Agent;
 use crate::{Decay, Learner, Metrics, Moment, Noise, Policy};
 use album_base::rng;
-use album_data::{Batch, Dataset, Rows, Sampler, Segments};
+use album_data::{Batch, Dataset, Rows, Sampler, Segments, View};
 use album_nn::{Mlp, Pool, Tape, Tensor};
 
 /// Episodes of random states and actions; `goal` solves the task in the last state of every other episode.
@@ -116,21 +116,21 @@ fn losses64(
 ) -> ([f64; 2], Constants) {
     let wide = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
     let [q_net, v_net, actor] = nets;
-    let (o, a_dim, n) = (batch.observation_dim(), batch.action_dim(), batch.len() as f64);
+    let n = batch.len() as f64;
     let (mut critic, mut q_pi, mut bc, mut y_ks) = (0.0, Vec::new(), 0.0, Vec::new());
     for i in 0..batch.len() {
-        let row = |x: &[f32], dim: usize| wide(&x[i * dim..(i + 1) * dim]);
-        let (s, a) = (row(batch.observations(), o), row(batch.actions(), a_dim));
+        let row = |x: View<'_>| wide(x.row(i));
+        let (s, a) = (row(batch.observations()), row(batch.actions()));
         let v = |s: &[f64]| forward64(v_net, s, true)[0];
         let q = |s: &[f64], a: &[f64]| forward64(q_net, &[s, a].concat(), true)[0];
         let hinge = |x: f64| x.max(0.0);
         let (q_sa, v_s) = (q(&s, &a), v(&s));
         let y_1 = f64::from(batch.rewards()[i])
-            + c.common.gamma * f64::from(batch.masks()[i]) * v(&row(batch.next_observations(), o));
+            + c.common.gamma * f64::from(batch.masks()[i]) * v(&row(batch.next_observations()));
         let y_k = match held {
             Some(held) => held.y_k[i],
             None => {
-                let last = v(&row(batch.last_observations(), o));
+                let last = v(&row(batch.last_observations()));
                 f64::from(batch.returns_k()[i]) + f64::from(batch.bootstraps_k()[i]) * last
             }
         };
@@ -361,7 +361,7 @@ fn assessing_tells_what_the_update_would_and_changes_nothing() {
 fn a_policy_is_a_copy_and_its_rows_are_independent() {
     let data = data(4, 2, true);
     let mut agent = agent(small(), &data);
-    let observations: Vec<f32> = data.states()[..9 * 4].to_vec();
+    let observations: Vec<f32> = data.states().take(9).flatten().copied().collect();
     let act = |policy: &mut dyn Policy, rows: &[f32]| {
         let mut actions = Vec::new();
         policy.act(rows, &moments(rows.len() / 4), &mut actions);
