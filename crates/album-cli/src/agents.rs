@@ -1,8 +1,8 @@
 //! `album agents`: the algorithms that `album train --agent` knows.
 
-use crate::failure::Failure;
 use crate::output;
-use crate::sizes::antmaze_large;
+use album::Error as Failure;
+use album::sizes::antmaze_large;
 use album_agents::{AGENTS, Agent, Kind, Learner};
 use album_base::number::grouped;
 use album_nn::Pool;

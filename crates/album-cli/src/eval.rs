@@ -1,16 +1,11 @@
 //! `album eval`: a look at the policy of a run, and at its critic.
 
-use crate::config::RunConfig;
-use crate::failure::Failure;
-use crate::run::{self, Resources};
-use crate::{output, task_data, video};
+use crate::resources::ResourceArgs;
+use crate::{output, video};
+use album::{Error as Failure, Problem, RunConfig, Trained};
 use album_agents::Agent;
 use album_data::doctor;
-use album_nn::Pool;
-use album_train::{
-    Episode, Outcome, Plan, RunDir, RunResult, StopFlag, checkpoint, critic_statistics, episode_seeds,
-    evaluate,
-};
+use album_train::{Episode, Outcome, Plan, RunResult, StopFlag, critic_statistics, episode_seeds, evaluate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,7 +32,7 @@ pub struct Args {
     #[arg(long)]
     critic: bool,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -73,22 +68,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage("--episodes is 0; expected at least 1, or --critic".into()));
     }
     let start = Instant::now();
-    let config = run::read_config(&args.run)?;
-    let checkpoints = RunDir::checkpoints_of(&args.run);
-    let checkpoint = match args.step {
-        Some(step) => checkpoint::at(&checkpoints, step)?,
-        None => checkpoint::require_latest(&checkpoints)?,
-    };
-    let task = run::task(&config)?;
-    let data = task_data::load(&task, config.data.as_deref())?;
-    let mut agent = run::agent(&config, &data, &Pool::new(args.resources.threads))?;
-    checkpoint.check(&run::identity(&config, &data)?)?;
-    checkpoint.restore(&mut agent)?;
+    let resources = args.resources.get();
+    let Trained { config, data, mut agent, checkpoint } = Trained::open(&args.run, args.step, &resources)?;
     let step = checkpoint.step();
     let stop = StopFlag::on_signals()?;
     let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
     let plan = Plan { step, seeds, paths: 0, videos: args.video.min(args.episodes) };
-    let mut envs = run::environments(&task, args.episodes, &args.resources)?;
+    let mut envs = config.problem.environments(args.episodes, &resources)?;
     let outcome = evaluate(agent.policy().as_mut(), envs.as_mut(), &plan, &stop)?;
     let Some(Outcome { evaluation, seconds, warnings, videos }) = outcome else {
         return Err(Failure::Stopped("evaluation stopped; nothing was changed".into()));
@@ -109,9 +95,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None
     };
     let summary = evaluation.summary();
+    let evaluated = args.episodes > 0;
     let result = RunResult {
-        success: Some(summary.success),
-        evaluations: vec![summary.clone()],
+        success: evaluated.then_some(summary.success),
+        evaluations: if evaluated { vec![summary.clone()] } else { Vec::new() },
         wall_seconds: start.elapsed().as_secs_f64(),
         eval_seconds: seconds,
         ..RunResult::of(&checkpoint, step == config.train.steps, agent.parameters())
@@ -131,20 +118,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for warning in warnings {
         eprintln!("warning: {warning}");
     }
-    let [low, high] = summary.success_interval;
-    let mut text = format!(
-        "{} after {step} steps: success {:.1} % (95 % interval {:.1} to {:.1}) over {} episodes, return {:.1}, \
-         length {:.0}; {} steps in {seconds:.1} s with {} side by side",
-        config.task,
-        100.0 * summary.success,
-        100.0 * low,
-        100.0 * high,
-        summary.episodes,
-        summary.mean_return,
-        summary.length,
-        summary.timesteps,
-        envs.slots()
-    );
+    let mut text = format!("{} after {step} steps", config.problem);
+    if evaluated {
+        let [low, high] = summary.success_interval;
+        text.push_str(&format!(
+            ": success {:.1} % (95 % interval {:.1} to {:.1}) over {} episodes, return {:.1}, length {:.0}; {} steps in \
+             {seconds:.1} s, {} episodes side by side",
+            100.0 * summary.success,
+            100.0 * low,
+            100.0 * high,
+            summary.episodes,
+            summary.mean_return,
+            summary.length,
+            summary.timesteps,
+            envs.slots()
+        ));
+    }
     for film in films {
         text.push_str(&format!("\nfilm     {}", film.display()));
     }
@@ -156,9 +145,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 /// The best values that the data supports.
 fn v_star(config: &RunConfig) -> Result<doctor::Values, Failure> {
-    let task = run::task(config)?;
-    let path = task_data::find(&task, config.data.as_deref())?;
-    let report = doctor::examine(path, doctor::Labels::Task(&task), config.setup()?.common().gamma)?;
+    let Problem::Ogbench(task) = &config.problem;
+    let path = config.problem.locate(config.data.as_deref())?.ready()?;
+    let report = doctor::examine(path, doctor::Labels::Task(task), config.setup()?.common().gamma)?;
     let values = report.labels.and_then(|labels| labels.v_star);
     values.ok_or_else(|| Failure::Load(format!("{task}: the data has numbers that are not finite")))
 }

@@ -4,24 +4,20 @@
 
 mod agents;
 mod bench;
-mod config;
 mod data;
 mod eval;
-mod failure;
 mod output;
 mod report;
 mod reproduce;
-mod run;
+mod resources;
 mod setup;
-mod sizes;
 mod solve;
-mod task_data;
 mod train;
 mod verify;
 mod video;
 
+use album::Error as Failure;
 use clap::{Parser, Subcommand};
-use failure::Failure;
 use std::process::ExitCode;
 
 /// Offline reinforcement learning from the Lifted Bellman Linear Program.

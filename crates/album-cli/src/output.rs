@@ -1,6 +1,6 @@
 //! Standard output and the progress bar.
 
-use crate::failure::Failure;
+use album::Error as Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write;

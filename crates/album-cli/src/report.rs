@@ -1,14 +1,14 @@
 //! `album report`: runs side by side, beside the published numbers.
 
-use crate::config::{self, Overrides, RunConfig};
-use crate::failure::Failure;
 use crate::output;
 use crate::reproduce::{Results, studies};
-use crate::run::{read_config, task};
+use album::Error as Failure;
+use album::run::read_config;
+use album::{Overrides, Problem, RunConfig, config};
 use album_agents::AGENTS;
 use album_data::ogbench::{Family, TaskName};
 use album_experiments::published::{Published, Row};
-use album_experiments::{Cell, Protocol, ReportError, Run, Source, Study, methods};
+use album_experiments::{Cell, Protocol, Run, Source, Study, methods};
 use album_train::Records;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,16 +109,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     })
 }
 
-impl From<ReportError> for Failure {
-    fn from(error: ReportError) -> Self {
-        match error {
-            ReportError::Io { path, source } => Failure::io(&path)(source),
-            ReportError::NotAFolder(_) => Failure::Usage(error.to_string()),
-            ReportError::Figure(_) | ReportError::Published(_) => Failure::Load(error.to_string()),
-        }
-    }
-}
-
 /// The run directories in a folder; nothing is looked for inside of a run.
 fn find(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, Failure> {
     if folder.join("config.toml").is_file() {
@@ -150,11 +140,11 @@ struct Found {
 impl Found {
     fn read(path: &Path) -> Result<Found, Failure> {
         let config = read_config(path)?;
-        let task = task(&config)?;
+        let Problem::Ogbench(task) = config.problem;
         let task = task.with_number(task.task());
         let records = Records::read(path)?;
-        let overrides = Overrides { agent: Some(config.agent.clone()), ..Overrides::default() };
-        let preset = config::resolve(&task, config.seed, &overrides)?;
+        let (problem, agent) = (Some(task.into()), Some(config.agent.clone()));
+        let preset = config::resolve(&Overrides { problem, agent, ..Overrides::default() })?.config;
         let mut differs: BTreeMap<String, String> = (config.settings.iter())
             .filter(|(key, value)| preset.settings.get(*key) != Some(value))
             .map(|(key, value)| (key.clone(), value.to_string()))
@@ -175,7 +165,7 @@ impl Found {
             let pair = if pair.chars().all(plain) { pair } else { format!("'{pair}'") };
             command.push_str(&format!(" --set {pair}"));
         }
-        if config.setup()?.album_critic().is_some_and(|critic| !critic.boundedness().holds()) {
+        if config.violated_boundedness()?.is_some() {
             command.push_str(" --allow-unbounded");
         }
         if let Some(data) = &config.data {

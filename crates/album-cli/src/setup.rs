@@ -1,7 +1,7 @@
 //! `album setup`: what cargo alone does not bring.
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::number::seconds;
 use album_data::ogbench::{ENVIRONMENTS, TaskName};
 use album_envs::ogbench::{Limits, WorkerError};

@@ -1,7 +1,7 @@
 //! `album solve`: the exact in-sample values of a finite dataset.
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::atomic::AtomicFile;
 use album_data::{DataError, NpzWriter};
 use album_tabular::theory::sandwich;

@@ -1,7 +1,7 @@
 //! `album verify`: every statement of the theory, with numbers and figures.
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::atomic;
 use album_base::number::compact;
 use album_plot::{Category, Colour, Figure, Grid, Ink, Legend, Plot, Scale};

@@ -1,6 +1,6 @@
 //! Episodes as animated pictures.
 
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_base::atomic::AtomicFile;
 use album_envs::Frame;
 use color_quant::NeuQuant;

@@ -63,3 +63,22 @@ impl ReportError {
         move |source| ReportError::Io { path, source }
     }
 }
+
+impl From<ExperimentError> for album::Error {
+    fn from(error: ExperimentError) -> Self {
+        match error {
+            ExperimentError::Io { place, source } => album::Error::Io { what: place, source },
+            other => album::Error::Config(other.to_string()),
+        }
+    }
+}
+
+impl From<ReportError> for album::Error {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Io { path, source } => album::Error::io(&path)(source),
+            ReportError::NotAFolder(_) => album::Error::Usage(error.to_string()),
+            ReportError::Figure(_) | ReportError::Published(_) => album::Error::Load(error.to_string()),
+        }
+    }
+}

@@ -34,19 +34,25 @@ impl Records {
     /// Reads the directory of a run, which another process may be writing to.
     pub fn read(run: &Path) -> Result<Self, TrainError> {
         let config = RunDir::config_of(run)?;
-        let path = run.join(RESULT);
-        let result = match text(&path)? {
-            text if text.is_empty() => None,
-            text => Some(serde_json::from_str(&text).map_err(|e| TrainError::damaged(&path, e.to_string()))?),
-        };
         Ok(Records {
             config,
-            result,
+            result: Self::result_of(run)?,
             train: Columns::read(&run.join(TRAIN))?,
             eval: Columns::read(&run.join(EVAL))?,
             evaluations: lines(&run.join(EPISODES))?,
             value_maps: lines(&run.join(VALUE_MAPS))?,
         })
+    }
+
+    /// Reads `result.json`, where there is one.
+    pub fn result_of(run: &Path) -> Result<Option<RunResult>, TrainError> {
+        let path = run.join(RESULT);
+        match text(&path)? {
+            text if text.is_empty() => Ok(None),
+            text => {
+                serde_json::from_str(&text).map(Some).map_err(|e| TrainError::damaged(&path, e.to_string()))
+            }
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 //! round, so that a machine that slows down for a while slows all of them down.
 
 use super::{median, peak_mib, time_steps};
-use crate::failure::Failure;
 use crate::output;
-use crate::sizes::antmaze_large;
+use album::Error as Failure;
+use album::sizes::antmaze_large;
 use album_agents::{AGENTS, Agent, Learner, find};
 use album_base::number::{compact, grouped};
 use album_base::{atomic, suggest};

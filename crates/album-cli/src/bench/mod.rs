@@ -4,7 +4,7 @@ mod cost;
 mod solve;
 mod step;
 
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_agents::{Agent, Learner};
 use album_data::{Dataset, Sampler, Segments};
 use clap::Subcommand;

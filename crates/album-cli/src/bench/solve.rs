@@ -1,8 +1,8 @@
 //! `album bench solve`: the exact solvers against SciPy's linprog in the same run, and how they scale.
 
 use super::{median, peak_mib};
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::number::{compact, grouped, seconds};
 use album_data::NpzWriter;
 use album_report::table::Table;

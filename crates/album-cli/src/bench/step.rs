@@ -1,9 +1,9 @@
 //! `album bench step`: one ALBUM update as training does it, sampling included.
 
 use super::{median, peak_mib, time_steps};
-use crate::failure::Failure;
 use crate::output;
-use crate::sizes::antmaze_large;
+use album::Error as Failure;
+use album::sizes::antmaze_large;
 use album_agents::agents::album::Config;
 use album_agents::{Agent, Common, Learner};
 use album_base::number::compact;

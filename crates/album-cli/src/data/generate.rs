@@ -1,7 +1,7 @@
 //! `album data generate`.
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::cache;
 use album_data::ogbench::{Family, MazeSize, TaskName};
 use album_envs::play::{Event, Outcome, RecordError, Recorder};

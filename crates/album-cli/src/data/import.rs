@@ -1,7 +1,7 @@
 //! `album data import`.
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::number::seconds;
 use album_data::columns::{Import, Imported, import, verify};
 use album_data::ogbench::TaskName;

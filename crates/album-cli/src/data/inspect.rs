@@ -1,7 +1,7 @@
 //! `album data inspect`.
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::number::{compact, fixed, grouped, percent};
 use album_data::DataError;
 use album_data::doctor::{self, Labels, Report, Values, Warning};

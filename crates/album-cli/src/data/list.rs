@@ -1,7 +1,7 @@
 //! `album data list`.
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_agents::agents::album::paper_alpha_bc;
 use album_base::cache;
 use album_data::ogbench::{Environment, Family, TaskName};

@@ -6,7 +6,7 @@ mod import;
 mod inspect;
 mod list;
 
-use crate::failure::Failure;
+use album::Error as Failure;
 use clap::Subcommand;
 
 /// The subcommands of `album data`.

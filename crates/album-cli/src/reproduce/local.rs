@@ -2,9 +2,8 @@
 
 use super::plan::{Plan, Planned, Work};
 use super::results::{FailureNote, Results, State};
-use crate::failure::Failure;
-use crate::run::{Resources, is_native, processes};
-use crate::task_data;
+use album::Error as Failure;
+use album::{Problem, Resources, processors};
 use album_base::number::seconds;
 use album_train::StopFlag;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -41,7 +40,7 @@ pub struct Share {
 /// Divides the machine: one run for each core, because two runs with a thread each are faster than one with two after
 /// the other; fewer where memory is short.
 pub fn share(plan: &Plan, waiting: usize, limits: &Limits, resources: &Resources) -> Result<Share, Failure> {
-    let cores = processes(0);
+    let cores = processors();
     let alone = plan.runs.iter().any(|run| matches!(run.work, Work::Command(_)));
     let mut jobs = match limits.jobs {
         Some(jobs) => jobs.max(1),
@@ -52,9 +51,9 @@ pub fn share(plan: &Plan, waiting: usize, limits: &Limits, resources: &Resources
     let budget = limits.memory.or_else(available_gib);
     if let Some(budget) = budget {
         let need = plan.specs.iter().map(|(spec, _)| {
-            let size =
-                task_data::find(&spec.task, spec.data.as_deref()).ok().map_or(0, |path| size_of(&path));
-            let environments = if is_native(&spec.task) { 0.0 } else { WORKER_GIB };
+            let problem = Problem::from(spec.task);
+            let size = problem.locate(spec.data.as_deref()).ok().map_or(0, |data| size_of(data.path()));
+            let environments = if problem.is_native() { 0.0 } else { WORKER_GIB };
             RUN_GIB + environments + size as f64 / GIB * COPIES
         });
         let most = need.fold(0.0, f64::max);

@@ -8,9 +8,9 @@ mod slurm;
 mod status;
 pub mod studies;
 
-use crate::failure::Failure;
 use crate::output;
-use crate::run::Resources;
+use crate::resources::ResourceArgs;
+use album::Error as Failure;
 use album_base::number::grouped;
 use album_experiments::{Experiment, Scale, Selection, names};
 use album_report::table::Table;
@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "GIB")]
     memory: Option<f64>,
     #[command(flatten)]
-    resources: Resources,
+    resources: ResourceArgs,
     /// The executor of a run; used by the command itself
     #[arg(long, hide = true)]
     parent: Option<u32>,
@@ -133,7 +133,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         let run = plan.find(id)?;
         results.create()?;
-        return one::run(&results, run, &args.resources);
+        return one::run(&results, run, &args.resources.get());
     }
     if !args.report_only {
         plan.check(args.resources.python.as_deref())?;
@@ -141,7 +141,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             return submit(args, name, &plan);
         }
         let limits = local::Limits { jobs: args.jobs, memory: args.memory };
-        local::execute(&plan, &results, &arguments(args, name, &results), &limits, &args.resources)?;
+        local::execute(&plan, &results, &arguments(args, name, &results), &limits, &args.resources.get())?;
     }
     finish(&plan, &results, args.json)
 }

@@ -2,9 +2,9 @@
 
 use super::plan::{Planned, Work};
 use super::results::{FailureNote, Results, State};
-use crate::failure::Failure;
-use crate::run::Resources;
 use crate::{Cli, dispatch, train};
+use album::Error as Failure;
+use album::Resources;
 use album_train::{RunDir, TrainError};
 use clap::Parser;
 use std::time::Instant;
@@ -31,7 +31,7 @@ fn work(results: &Results, run: &Planned, resources: &Resources) -> Result<(), F
     match &run.work {
         Work::Train { .. } if path.join("config.toml").is_file() => train::go_on(&path, resources, false),
         Work::Train { config, allow_unbounded } => {
-            train::begin(config, &path, *allow_unbounded, resources, false)
+            train::begin(config.as_ref().clone(), &path, *allow_unbounded, resources, false)
         }
         Work::Command(args) => {
             let start = Instant::now();

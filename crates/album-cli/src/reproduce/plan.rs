@@ -1,9 +1,8 @@
 //! From an experiment to runs with stable identifiers.
 
-use crate::config::{self, Overrides, Preset, RunConfig};
-use crate::failure::Failure;
-use crate::{run, task_data};
-use album_data::ogbench::TaskName;
+use album::Error as Failure;
+use album::config::{self, RunConfig};
+use album::{Location, Overrides, Preset, Problem, Resources};
 use album_experiments::{Experiment, Scale, Selection, Spec, environment};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -69,7 +68,7 @@ impl Planned {
                 }
                 command
             }
-            (Work::Train { config, .. }, None) => format!("album train {}", config.task),
+            (Work::Train { config, .. }, None) => format!("album train {}", config.problem),
         }
     }
 }
@@ -141,13 +140,14 @@ impl Plan {
             if !seen.insert((spec.task.dataset_name(), spec.data.clone())) {
                 continue;
             }
-            match task_data::find(&spec.task, spec.data.as_deref()) {
-                Ok(path) if path.exists() => {}
-                Ok(path) => {
-                    return Err(Failure::Config(format!("{}: there is no such data", path.display())));
+            let problem = Problem::from(spec.task);
+            match problem.locate(spec.data.as_deref()) {
+                Ok(Location::Found(path)) if !path.exists() => {
+                    return Err(Failure::Config(format!("{}: no such file or folder", path.display())));
                 }
+                Ok(_) => {}
                 Err(Failure::Config(_)) => {
-                    missing.insert(task_data::how_to_get(&spec.task));
+                    missing.insert(problem.how_to_get());
                 }
                 Err(other) => return Err(other),
             }
@@ -160,10 +160,8 @@ impl Plan {
                 commands.join("\n    ")
             )));
         }
-        if self.specs.iter().any(|(spec, _)| !run::is_native(&spec.task)) {
-            album_envs::Python::find(python)?;
-        }
-        Ok(())
+        let resources = Resources { python: python.map(Path::to_path_buf), ..Resources::default() };
+        self.specs.iter().try_for_each(|(spec, _)| Problem::from(spec.task).check_environments(&resources))
     }
 }
 
@@ -173,17 +171,18 @@ fn resolve(spec: &Spec, scale: Scale) -> Result<RunConfig, Failure> {
         Scale::Small => Preset::Small,
         Scale::Paper => Preset::Paper,
     };
-    let task: &TaskName = &spec.task;
+    let problem = Problem::from(spec.task);
     let overrides = Overrides {
+        problem: Some(problem),
+        seed: Some(spec.seed),
+        data: spec.data.clone(),
         agent: Some(spec.agent.clone()),
         // Small networks suit PointMaze; other tasks keep their own preset at any scale.
-        preset: run::is_native(task).then_some(preset),
-        file: None,
+        preset: problem.is_native().then_some(preset),
         set: spec.set.clone(),
+        ..Overrides::default()
     };
-    let mut config = config::resolve(task, spec.seed, &overrides)?;
-    config.data.clone_from(&spec.data);
-    Ok(config)
+    Ok(config::resolve(&overrides)?.config)
 }
 
 /// The first 40 bits of the SHA-256: of a thousand runs, two agree with a chance below one in a million.

@@ -10,7 +10,7 @@
 //! ```
 
 use super::plan::{Planned, Work};
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_base::atomic;
 use album_train::{Records, RunDir, RunResult};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use super::plan::{Plan, Work, shell};
 use super::results::{Results, State};
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_experiments::{Cell, Run, Study};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Whether a file is what its name says.
 
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_data::ogbench::Environment;
 use album_data::{DataError, Npz, Place};
 use album_train::StopFlag;

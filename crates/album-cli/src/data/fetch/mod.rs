@@ -14,8 +14,8 @@ mod progress;
 mod record;
 mod transfer;
 
-use crate::failure::Failure;
 use crate::output;
+use album::Error as Failure;
 use album_base::cache;
 use album_data::ogbench::{Environment, Family, TaskName};
 use album_train::StopFlag;

@@ -5,7 +5,7 @@
 //! call to go on with. A process that finds a locked part waits, rather than to download the same file twice.
 
 use super::record::beside;
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_base::atomic;
 use album_train::StopFlag;
 use serde::{Deserialize, Serialize};

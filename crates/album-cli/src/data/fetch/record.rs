@@ -1,7 +1,7 @@
 //! What is remembered about a fetched file, beside it.
 
 use super::part::Origin;
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_base::atomic;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

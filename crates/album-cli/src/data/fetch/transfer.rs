@@ -3,7 +3,7 @@
 use super::http::{self, Head, Message, Rest};
 use super::part::{Origin, Part};
 use super::progress::{Progress, amount};
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_base::disk;
 use album_train::StopFlag;
 use indicatif::DecimalBytes;

@@ -14,7 +14,7 @@ mod script;
 
 use super::plan::shell;
 use super::results::Results;
-use crate::failure::Failure;
+use album::Error as Failure;
 use album_base::atomic;
 pub use options::SlurmOptions;
 use queue::Ledger;

@@ -1,6 +1,6 @@
 //! What users tell Slurm about the jobs.
 
-use crate::failure::Failure;
+use album::Error as Failure;
 
 /// Seconds before the time limit at which a run is asked to save its state. Slurm may be a minute early, and an
 /// evaluation may have to end first.

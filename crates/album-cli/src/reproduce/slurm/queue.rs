@@ -1,6 +1,6 @@
 //! Talking to Slurm, and remembering what was submitted.
 
-use crate::failure::Failure;
+use album::Error as Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -1,12 +1,12 @@
 //! Data with the sizes of antmaze-large, on which the paper measures cost.
 
-use crate::failure::Failure;
+use crate::error::Error;
 use album_base::rng;
 use album_data::{Dataset, Rows};
 
 /// Random data: what is in it does not matter to the time of a step, except that a share of hinges is active as in
 /// training. Episodes have 1000 steps.
-pub fn antmaze_large(episodes: usize) -> Result<Dataset, Failure> {
+pub fn antmaze_large(episodes: usize) -> Result<Dataset, Error> {
     let (observation_dim, action_dim, rows) = (29, 8, episodes * 1001);
     let mut draw = rng::stream(0, "bench");
     let mut normal = |n: usize| -> Vec<f32> {
@@ -23,5 +23,5 @@ pub fn antmaze_large(episodes: usize) -> Result<Dataset, Failure> {
         masks: vec![1.0; rows],
         terminals: (0..rows).map(|row| row % 1001 == 1000).collect(),
     })
-    .map_err(Failure::Data)
+    .map_err(Error::Data)
 }

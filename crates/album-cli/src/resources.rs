@@ -1,0 +1,25 @@
+//! Options that every training or evaluating command has.
+
+use album::Resources;
+use std::path::PathBuf;
+
+/// What a command may use of the machine. No result depends on it.
+#[derive(clap::Args)]
+pub struct ResourceArgs {
+    /// Worker threads; results do not depend on their number (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    pub threads: usize,
+    /// Processes that run episodes of OGBench's environments; results do not depend on their number (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    pub workers: usize,
+    /// A Python that has the package ogbench [default: $ALBUM_PYTHON, else that of `album setup ogbench`]
+    #[arg(long)]
+    pub python: Option<PathBuf>,
+}
+
+impl ResourceArgs {
+    /// As the library takes them.
+    pub fn get(&self) -> Resources {
+        Resources { threads: self.threads, workers: self.workers, python: self.python.clone() }
+    }
+}

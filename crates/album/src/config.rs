@@ -1,0 +1,494 @@
+//! The configuration of a run: built-in defaults < preset < configuration file < options < `key=value` pairs.
+//! Unknown keys are errors that suggest the nearest one.
+
+use crate::error::Error;
+use crate::problem::Problem;
+use album_agents::{Kind, SMALL, Setup};
+use album_base::suggest;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A resolved configuration: what `config.toml` in a run directory holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunConfig {
+    /// What is learned from, and how the policy is judged.
+    pub problem: Problem,
+    /// The algorithm.
+    pub agent: String,
+    /// The master seed: initialisation, sampling and evaluation are functions of it.
+    pub seed: u64,
+    /// The dataset file, where it is not the default one of the task.
+    pub data: Option<PathBuf>,
+    /// The loop.
+    pub train: TrainConfig,
+    /// The hyperparameters of the algorithm, in a section of its name.
+    pub settings: toml::Table,
+}
+
+/// The part of a configuration that all algorithms share.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    task: String,
+    agent: String,
+    seed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    data: Option<PathBuf>,
+    train: TrainConfig,
+}
+
+impl RunConfig {
+    /// As TOML.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string(&self.to_table()?).map_err(|e| Error::Config(e.to_string()))
+    }
+
+    /// The hyperparameters, checked.
+    pub fn setup(&self) -> Result<Box<dyn Setup>, Error> {
+        Ok(album_agents::find(&self.agent)?.setup(&self.settings)?)
+    }
+
+    /// The two sides of the boundedness condition, in words, where it is violated.
+    pub fn violated_boundedness(&self) -> Result<Option<String>, Error> {
+        let setup = self.setup()?;
+        Ok(setup.album_critic().filter(|critic| !critic.boundedness().holds()).map(|critic| {
+            let b = critic.boundedness();
+            let left = if critic.stop_gradient {
+                "lambda_b (1 - gamma) + 2 lambda_k"
+            } else {
+                "lambda_b (1 - gamma) + 2 lambda_k (1 - gamma^k)"
+            };
+            format!("{left} = {:.6} against omega_q + omega_v = {:.6}", b.left, b.right)
+        }))
+    }
+
+    fn to_table(&self) -> Result<toml::Table, Error> {
+        let RunConfig { problem, agent, seed, data, train, settings } = self.clone();
+        let head = Head { task: problem.to_string(), agent: agent.clone(), seed, data, train };
+        let mut table = toml::Table::try_from(head).map_err(|e| Error::Config(e.to_string()))?;
+        table.insert(agent, toml::Value::Table(settings));
+        Ok(table)
+    }
+}
+
+/// The training loop. Periods are in steps; 0 means never.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Gradient steps.
+    pub steps: u64,
+    /// Metrics are logged every so many steps.
+    pub log_every: u64,
+    /// The policy is evaluated every so many steps, and at the end.
+    pub eval_every: u64,
+    /// Episodes of an evaluation.
+    pub eval_episodes: usize,
+    /// A checkpoint is written every so many steps, and at the end.
+    pub save_every: u64,
+    /// So many checkpoints are kept, the latest ones.
+    pub keep: usize,
+}
+
+impl Default for TrainConfig {
+    /// The paper's schedule.
+    fn default() -> Self {
+        TrainConfig {
+            steps: 1_000_000,
+            log_every: 5_000,
+            eval_every: 100_000,
+            eval_episodes: 50,
+            save_every: 100_000,
+            keep: 2,
+        }
+    }
+}
+
+/// Where a configuration starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// The published networks, coefficients and schedule, with the values for the environment.
+    Paper,
+    /// Small networks and a short schedule that suit PointMaze on a CPU.
+    Small,
+}
+
+/// The preset of a task as TOML, what comes later over what came before. [`Preset::Paper`] is the default except on
+/// PointMaze.
+fn preset(kind: &Kind, problem: &Problem, preset: Option<Preset>) -> Vec<String> {
+    let section = |values: &str| format!("[{}]\n{values}\n", kind.name);
+    let small = match preset {
+        Some(preset) => preset == Preset::Small,
+        None => problem.is_native(),
+    };
+    if small {
+        return vec![SMALL_LOOP.to_owned(), section(SMALL), section(kind.small)];
+    }
+    vec![section(&(kind.paper)(problem.environment()))]
+}
+
+/// A short schedule for small networks.
+const SMALL_LOOP: &str = "
+[train]
+steps = 40000
+log_every = 500
+eval_every = 2000
+save_every = 4000
+";
+
+/// What is given by hand.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// The problem, where it is not the file's or the default.
+    pub problem: Option<Problem>,
+    /// The algorithm, where it is not the file's or ALBUM.
+    pub agent: Option<String>,
+    /// The master seed, where it is not the file's or 0.
+    pub seed: Option<u64>,
+    /// The data, where it is not the file's or the problem's own.
+    pub data: Option<PathBuf>,
+    /// Keys of `[train]` that have options of their own.
+    pub train: toml::Table,
+    /// Where the configuration starts from.
+    pub preset: Option<Preset>,
+    /// A TOML file.
+    pub file: Option<PathBuf>,
+    /// `key=value` pairs, in order.
+    pub set: Vec<String>,
+}
+
+impl Overrides {
+    /// All but the file and the pairs, as a table.
+    fn flags(&self) -> toml::Table {
+        let mut table = toml::Table::new();
+        let mut put = |key: &str, value: Option<toml::Value>| {
+            value.map(|value| table.insert(key.to_owned(), value));
+        };
+        put("task", self.problem.map(|problem| problem.to_string().into()));
+        put("agent", self.agent.clone().map(Into::into));
+        put("seed", self.seed.map(|seed| toml::Value::Integer(seed.cast_signed())));
+        put("data", self.data.as_ref().map(|path| path.display().to_string().into()));
+        put("train", (!self.train.is_empty()).then(|| toml::Value::Table(self.train.clone())));
+        table
+    }
+}
+
+/// A configuration, and what was given by hand and does not count.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The configuration.
+    pub config: RunConfig,
+    /// One line for each value that another one overrides, and who gave which.
+    pub overridden: Vec<String>,
+}
+
+/// Resolves the configuration of a run.
+pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
+    let file = match &overrides.file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+            let place = path.display().to_string();
+            Some((parse(&text, &place)?, place))
+        }
+        None => None,
+    };
+    let named = |key: &str| file.as_ref().and_then(|(table, _)| table.get(key)?.as_str());
+    let agent = overrides.agent.as_deref().or(named("agent")).unwrap_or("album").to_owned();
+    let kind = album_agents::find(&agent)?;
+    let problem = match overrides.problem {
+        Some(problem) => problem,
+        None => named("task").unwrap_or(Problem::DEFAULT).parse()?,
+    };
+    if let Some(seed) = overrides.seed.filter(|&seed| i64::try_from(seed).is_err()) {
+        return Err(Error::Config(format!("seed = {seed}; expected at most {}", i64::MAX)));
+    }
+    let settings = kind.defaults()?;
+    let base = RunConfig {
+        problem,
+        agent: agent.clone(),
+        seed: 0,
+        data: None,
+        train: TrainConfig::default(),
+        settings,
+    };
+    let mut layers = Layers::over(base.to_table()?);
+    for values in preset(kind, &problem, overrides.preset) {
+        layers.merge(parse(&values, "preset")?, "preset")?;
+    }
+    if let Some((mut table, place)) = file {
+        // The file may be of a run with another agent, whose hyperparameters say nothing here.
+        let others = album_agents::AGENTS.iter().filter(|other| other.name != agent);
+        for other in others.filter(|other| table.remove(other.name).is_some()) {
+            layers.overridden.push(format!("[{}] in {place} is ignored: the agent is {agent}", other.name));
+        }
+        layers.merge(table, &place)?;
+    }
+    layers.merge(overrides.flags(), "command line")?;
+    for pair in &overrides.set {
+        let (section, key, value) = assignment(pair, &layers.table)?;
+        let inner = toml::Table::from_iter([(key, value)]);
+        let outer = toml::Table::from_iter([(section, toml::Value::Table(inner))]);
+        layers.merge(outer, &format!("--set {pair}"))?;
+    }
+    Ok(Resolved { config: from_table(layers.table)?, overridden: layers.overridden })
+}
+
+/// Reads the configuration that a run was started with.
+pub fn read(text: &str, place: &str) -> Result<RunConfig, Error> {
+    from_table(parse(text, place)?)
+}
+
+fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
+    let Some(agent) = table.get("agent").and_then(toml::Value::as_str).map(str::to_owned) else {
+        return Err(Error::Config("there is no `agent = \"...\"`".into()));
+    };
+    let kind = album_agents::find(&agent)?;
+    let Some(toml::Value::Table(given)) = table.remove(&agent) else {
+        return Err(Error::Config(format!("there is no section [{agent}] for the agent")));
+    };
+    let Head { task, agent, seed, data, train } =
+        table.try_into().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
+    let mut settings = Layers::over(kind.defaults()?);
+    settings.merge(given, &format!("[{agent}]"))?;
+    let settings = settings.table;
+    kind.setup(&settings)?;
+    Ok(RunConfig { problem: task.parse()?, agent, seed, data, train, settings })
+}
+
+fn parse(text: &str, place: &str) -> Result<toml::Table, Error> {
+    text.parse().map_err(|e: toml::de::Error| Error::Config(format!("{place}: {e}")))
+}
+
+/// Configuration values, what comes later over what came before.
+struct Layers {
+    /// Has every key that exists.
+    table: toml::Table,
+    /// Who set a key that was given by hand.
+    given: BTreeMap<String, String>,
+    /// What was given by hand and does not count.
+    overridden: Vec<String>,
+}
+
+impl Layers {
+    fn over(table: toml::Table) -> Self {
+        Layers { table, given: BTreeMap::new(), overridden: Vec::new() }
+    }
+
+    /// Puts values over those that are there.
+    fn merge(&mut self, new: toml::Table, place: &str) -> Result<(), Error> {
+        let mut changes = Vec::new();
+        merge(&mut self.table, new, place, "", &mut changes)?;
+        if place == "preset" {
+            return Ok(());
+        }
+        for (key, old, value) in changes {
+            if let Some(before) = self.given.insert(key.clone(), place.to_owned())
+                && old.as_ref() != Some(&value)
+                && let Some(old) = old
+            {
+                self.overridden.push(format!("{key} = {value} ({place}) instead of {old} ({before})"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A key with its old value, where it had one, and its new one.
+type Change = (String, Option<toml::Value>, toml::Value);
+
+fn merge(
+    base: &mut toml::Table,
+    new: toml::Table,
+    place: &str,
+    section: &str,
+    changes: &mut Vec<Change>,
+) -> Result<(), Error> {
+    for (key, value) in new {
+        let path = format!("{section}{key}");
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(base)), toml::Value::Table(new)) => {
+                merge(base, new, place, &format!("{path}."), changes)?;
+            }
+            (Some(old), value) => {
+                // An integer is a fine value for a number.
+                let value = match (&*old, value) {
+                    (toml::Value::Float(_), toml::Value::Integer(x)) => toml::Value::Float(x as f64),
+                    (_, value) => value,
+                };
+                if old.type_str() != value.type_str() {
+                    return Err(Error::Config(format!(
+                        "{place}: {key} = {value}; expected {} such as {old}",
+                        with_article(old.type_str())
+                    )));
+                }
+                changes.push((path, Some(std::mem::replace(old, value.clone())), value));
+            }
+            (None, value) if section.is_empty() && key == "data" && place != "preset" => {
+                base.insert(key, value.clone());
+                changes.push((path, None, value));
+            }
+            (None, _) => {
+                return Err(unknown(&key, &base.keys().map(String::as_str).collect::<Vec<_>>(), place));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn with_article(kind: &str) -> String {
+    match kind {
+        "array" | "integer" => format!("an {kind}"),
+        "float" => "a number".into(),
+        kind => format!("a {kind}"),
+    }
+}
+
+fn unknown(key: &str, keys: &[&str], place: &str) -> Error {
+    let hint = suggest::hint(key, keys.iter().copied());
+    Error::Config(format!("{place}: unknown key `{key}`{hint}"))
+}
+
+/// `album.k=5`, or `k=5` where only one section has the key, as (section, key, value).
+fn assignment(pair: &str, table: &toml::Table) -> Result<(String, String, toml::Value), Error> {
+    let place = format!("--set {pair}");
+    let Some((key, text)) = pair.split_once('=') else {
+        return Err(Error::Config(format!("{place}: expected key=value")));
+    };
+    let (key, text) = (key.trim(), text.trim());
+    // A bare word is a string, so that quotes need not survive the shell.
+    let value = parse(&format!("x = {text}"), &place)
+        .or_else(|_| parse(&format!("x = {:?}", text), &place))?
+        .remove("x")
+        .ok_or_else(|| Error::Config(format!("{place}: no value")))?;
+    let sections = || table.iter().filter_map(|(name, value)| Some((name, value.as_table()?)));
+    let (section, key) = match key.split_once('.') {
+        Some((section, key)) => (section.to_owned(), key),
+        None => match sections().find(|(_, inner)| inner.contains_key(key)) {
+            Some((name, _)) => (name.clone(), key),
+            None => {
+                let keys: Vec<&str> =
+                    sections().flat_map(|(_, inner)| inner.keys()).map(String::as_str).collect();
+                return Err(unknown(key, &keys, &place));
+            }
+        },
+    };
+    if !table.get(&section).is_some_and(toml::Value::is_table) {
+        return Err(unknown(&section, &sections().map(|s| s.0.as_str()).collect::<Vec<_>>(), &place));
+    }
+    Ok((section, key.to_owned(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use album_agents::{Common, agents::album};
+
+    fn album(config: &RunConfig) -> album::Config {
+        config.setup().unwrap().album_critic().unwrap().clone()
+    }
+
+    fn given(pairs: &[&str]) -> Overrides {
+        Overrides { set: pairs.iter().map(|&pair| pair.to_owned()).collect(), ..Overrides::default() }
+    }
+
+    fn set(pairs: &[&str]) -> Result<RunConfig, Error> {
+        resolve(&given(pairs)).map(|resolved| resolved.config)
+    }
+
+    /// A file that names everything, and what the command line adds to it.
+    fn with_file(overrides: Overrides) -> Resolved {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        let text = "task = \"pointmaze-giant-navigate-singletask-task4-v0\"\nagent = \"album\"\nseed = 5\n\
+                    data = \"a.npz\"\n[train]\nsteps = 70\n[album]\nk = 7\nalpha_bc = 1\n";
+        std::fs::write(&file, text).unwrap();
+        resolve(&Overrides { file: Some(file), ..overrides }).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_over_the_preset() {
+        let Resolved { config, overridden } = with_file(given(&["album.alpha_bc=0.5"]));
+        let settings = album(&config);
+        assert_eq!((settings.k, settings.alpha_bc), (7, 0.5));
+        assert_eq!(settings.common.hidden, [128, 128]); // the preset
+        assert_eq!(settings.lambda_b, 2.5); // the default
+        assert_eq!(
+            (config.problem.to_string(), config.seed, config.train.steps),
+            ("pointmaze-giant-navigate-singletask-task4-v0".into(), 5, 70)
+        );
+        assert_eq!(overridden.len(), 1);
+        assert!(overridden[0].contains("album.alpha_bc = 0.5 (--set album.alpha_bc=0.5) instead of 1.0"));
+    }
+
+    #[test]
+    fn options_are_over_the_file_and_pairs_over_options() {
+        let train = toml::Table::from_iter([("steps".to_owned(), toml::Value::Integer(80))]);
+        let Resolved { config, overridden } = with_file(Overrides {
+            problem: Some("pointmaze-medium-navigate-singletask-task1-v0".parse().unwrap()),
+            seed: Some(6),
+            data: Some("b.npz".into()),
+            train,
+            ..given(&["steps=90"])
+        });
+        assert_eq!(config.problem.to_string(), "pointmaze-medium-navigate-singletask-task1-v0");
+        assert_eq!((config.seed, config.train.steps, config.data), (6, 90, Some("b.npz".into())));
+        for line in ["task = ", "seed = 6 (command line) instead of 5", "steps = 80", "steps = 90", "data = "]
+        {
+            assert!(overridden.iter().any(|found| found.contains(line)), "{line}: {overridden:?}");
+        }
+        assert_eq!(overridden.len(), 5);
+    }
+
+    #[test]
+    fn another_agent_leaves_the_files_hyperparameters() {
+        let Resolved { config, overridden } =
+            with_file(Overrides { agent: Some("bc".into()), ..Overrides::default() });
+        assert_eq!((config.agent.as_str(), config.train.steps), ("bc", 70));
+        assert!(overridden.iter().any(|line| line.contains("[album]")), "{overridden:?}");
+    }
+
+    #[test]
+    fn the_paper_preset_is_the_papers() {
+        let paper = Overrides { preset: Some(Preset::Paper), ..Overrides::default() };
+        let c = resolve(&paper).unwrap().config;
+        assert_eq!(album(&c), album::Config::default());
+        assert_eq!(c.train, TrainConfig::default());
+        let cube = Some("cube-single-play-singletask-task2-v0".parse().unwrap());
+        let c = resolve(&Overrides { problem: cube, ..Overrides::default() }).unwrap().config;
+        assert_eq!(album(&c).alpha_bc, 0.3);
+    }
+
+    #[test]
+    fn short_keys_bare_words_and_integers_are_understood() {
+        let c =
+            set(&["steps=10", "squash=tanh", "hidden=[8]", "gamma=0.5", "reward_scale=2", "kstep_tail=drop"])
+                .unwrap();
+        let Common { hidden, reward_scale, .. } = album(&c).common;
+        assert_eq!((c.train.steps, album(&c).squash), (10, album::Squash::Tanh));
+        assert_eq!((hidden, reward_scale), (vec![8], 2.0));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let message = |pairs: &[&str]| set(pairs).unwrap_err().to_string();
+        assert!(message(&["lamda_b=1"]).contains("unknown key `lamda_b`; did you mean `lambda_b`"));
+        assert!(message(&["album.kk=1"]).contains("unknown key `kk`"));
+        assert!(message(&["albun.k=1"]).contains("unknown key `albun`; did you mean `album`?"));
+        assert!(message(&["k"]).contains("expected key=value"));
+        assert!(message(&["gamma=1.5"]).contains("gamma = 1.5; expected a number between 0 and 1"));
+        assert!(message(&["k=0"]).contains("k = 0; expected at least 1"));
+        assert!(message(&["k=-1"]).contains("k = -1"));
+        assert!(message(&["squash=relu"]).contains("squash = \"relu\""));
+        assert_eq!(
+            message(&["hidden=128"]),
+            "--set hidden=128: hidden = 128; expected an array such as [128, 128]"
+        );
+        assert!(message(&["k=2.5"]).contains("k = 2.5; expected an integer such as 10"));
+    }
+
+    #[test]
+    fn a_written_configuration_reads_back() {
+        let c = set(&["k=5"]).unwrap();
+        assert_eq!(read(&c.to_toml().unwrap(), "c").unwrap(), c);
+    }
+}

@@ -1,0 +1,98 @@
+//! What can go wrong between a configuration and a result.
+
+use album_data::DataError;
+use album_envs::EnvError;
+use album_tabular::TabularError;
+use std::path::Path;
+
+/// Why something could not be done. Messages say what was found, what was expected, where, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Arguments that contradict each other.
+    #[error("{0}")]
+    Usage(String),
+    /// Tabular input or solvers.
+    #[error(transparent)]
+    Tabular(#[from] TabularError),
+    /// A file that cannot be read or written.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A file or stream that cannot be written.
+    #[error("{what}: {source}")]
+    Io {
+        /// The file, or what stands for it.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A check that failed, or NaN or infinity where there must be a number.
+    #[error("{0}")]
+    Numerical(String),
+    /// An invalid configuration or task.
+    #[error("{0}")]
+    Config(String),
+    /// No home directory, and so no cache.
+    #[error(transparent)]
+    NoHome(#[from] album_base::cache::NoHome),
+    /// Data that cannot be loaded or recorded.
+    #[error("{0}")]
+    Load(String),
+    /// Training, checkpoints, run directories.
+    #[error(transparent)]
+    Train(#[from] album_train::TrainError),
+    /// Environments and the Python they need.
+    #[error(transparent)]
+    Env(#[from] EnvError),
+    /// Stopped by a signal; the message says how to go on.
+    #[error("{0}")]
+    Stopped(String),
+    /// Runs of an experiment that failed, with the exit code of the first.
+    #[error("{message}")]
+    Runs {
+        /// Which, why, and where their logs are.
+        message: String,
+        /// The exit code.
+        code: u8,
+    },
+    /// Another program that is needed failed.
+    #[error("{0}")]
+    Tool(String),
+}
+
+impl Error {
+    /// The exit code by which the command line reports the failure, and under which an experiment records it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Usage(_) => 2,
+            Error::Tabular(TabularError::Data(e)) | Error::Data(e) => match e {
+                DataError::Io { .. } => 5,
+                _ => 3,
+            },
+            Error::Tabular(e) if e.is_numerical() => 4,
+            Error::Tabular(_) => 3,
+            Error::Numerical(_) => 4,
+            Error::Config(_) | Error::NoHome(_) | Error::Load(_) => 3,
+            Error::Train(e) if e.is_numerical() => 4,
+            Error::Train(e) if e.is_io() => 5,
+            Error::Train(_) => 3,
+            Error::Env(EnvError::Data(DataError::Io { .. })) => 5,
+            Error::Env(EnvError::Python(e)) if e.is_io() => 5,
+            Error::Env(_) => 3,
+            Error::Stopped(_) => 75,
+            Error::Runs { code, .. } => *code,
+            Error::Io { .. } | Error::Tool(_) => 5,
+        }
+    }
+
+    /// An input/output failure on a file.
+    pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        let what = path.display().to_string();
+        move |source| Error::Io { what, source }
+    }
+}
+
+impl From<album_agents::AgentError> for Error {
+    fn from(error: album_agents::AgentError) -> Self {
+        Error::Config(error.to_string())
+    }
+}

@@ -1,0 +1,183 @@
+//! What is learned from, and how a policy is judged.
+
+use crate::error::Error;
+use crate::resources::Resources;
+use album_base::cache;
+use album_data::Dataset;
+use album_data::ogbench::{Family, MazeSize, TaskName, load_task};
+use album_envs::navigate::{Recipe, cached};
+use album_envs::{EnvPool, Maze, Python, is_native, open_pool};
+use album_train::ValuePoints;
+use std::fmt;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Data of native environments is recorded with this seed, so that everyone trains on the same data.
+const SEED: u64 = 0;
+
+/// A dataset to learn from and, where there is one, an environment to judge the policy in.
+///
+/// Its name is parsed once, where a command or a file names it; from then on it is this type.
+///
+/// ```
+/// use album::Problem;
+///
+/// let problem: Problem = "cube-single-play-singletask-task2-v0".parse()?;
+/// assert_eq!(problem.environment(), "cube-single");
+/// assert!(!problem.is_native());
+/// # Ok::<(), album::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// A task of OGBench. PointMaze is native; all others run in the Python package.
+    Ogbench(TaskName),
+}
+
+impl FromStr for Problem {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        name.parse().map(Problem::Ogbench).map_err(|e| Error::Config(format!("{e}")))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Ogbench(task) => task.fmt(f),
+        }
+    }
+}
+
+impl From<TaskName> for Problem {
+    fn from(task: TaskName) -> Self {
+        Problem::Ogbench(task)
+    }
+}
+
+/// Where the data of a problem is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A file or a folder of columns that is there.
+    Found(PathBuf),
+    /// Recorded here on first use.
+    Recorded(PathBuf, MazeSize),
+}
+
+impl Problem {
+    /// What `album train` learns when nothing is named: it needs no file and no package.
+    pub const DEFAULT: &str = "pointmaze-medium-navigate-singletask-v0";
+
+    /// The name under which presets list the environment.
+    pub fn environment(&self) -> &'static str {
+        let Problem::Ogbench(task) = self;
+        task.environment().name
+    }
+
+    /// Whether the environment needs nothing but this program.
+    pub fn is_native(&self) -> bool {
+        let Problem::Ogbench(task) = self;
+        is_native(task)
+    }
+
+    /// Finds the data, in `file` or in its default place, without making any.
+    pub fn locate(&self, file: Option<&Path>) -> Result<Location, Error> {
+        let Problem::Ogbench(task) = self;
+        if let Some(path) = file {
+            return Ok(Location::Found(path.to_path_buf()));
+        }
+        let places =
+            [cache::folder()?, cache::ogbench_folder()?].map(|folder| folder.join(task.dataset_file()));
+        if let Family::PointMaze(size) = task.environment().family
+            && task.data_kind() == "navigate"
+        {
+            let [path, _] = places;
+            let fetched = path.is_file() && was_fetched(&path);
+            return Ok(if fetched { Location::Found(path) } else { Location::Recorded(path, size) });
+        }
+        let found = places.iter().find(|path| path.is_file()).cloned();
+        found.map(Location::Found).ok_or_else(|| {
+            Error::Config(format!(
+                "no data for {task}: looked for {} and {}; get it with `{}`, or name a file with --data FILE",
+                places[0].display(),
+                places[1].display(),
+                self.how_to_get()
+            ))
+        })
+    }
+
+    /// Loads the data, from `file` or from its default place; a native environment's data is recorded first if it has
+    /// to be.
+    pub fn load(&self, file: Option<&Path>) -> Result<Dataset, Error> {
+        let Problem::Ogbench(task) = self;
+        load_task(self.locate(file)?.ready()?, task).map_err(|e| Error::Load(e.to_string()))
+    }
+
+    /// The command that brings the data.
+    pub fn how_to_get(&self) -> String {
+        let Problem::Ogbench(task) = self;
+        let verb = match task.data_kind() {
+            "play" | "noisy" => "generate",
+            _ => "fetch",
+        };
+        format!("album data {verb} {}", task.dataset_name())
+    }
+
+    /// The environments that policies are judged in: native ones for all episodes at once, or worker processes.
+    pub fn environments(&self, episodes: usize, resources: &Resources) -> Result<Box<dyn EnvPool>, Error> {
+        let Problem::Ogbench(task) = self;
+        let count = if self.is_native() { episodes } else { resources.workers().min(episodes) };
+        Ok(open_pool(task, count, resources.python.as_deref())?)
+    }
+
+    /// Refuses what [`Self::environments`] could not make, without making it.
+    pub fn check_environments(&self, resources: &Resources) -> Result<(), Error> {
+        if !self.is_native() {
+            Python::find(resources.python.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Where V is recorded for maps: over the maze, where the observations begin with the position.
+    pub fn value_points(&self, observation_dim: usize) -> Option<ValuePoints> {
+        let Problem::Ogbench(task) = self;
+        match task.environment().family {
+            Family::PointMaze(size) | Family::AntMaze(size) | Family::HumanoidMaze(size) => {
+                Some(ValuePoints::positions(&Maze::new(size).sample_grid(4), observation_dim))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Location {
+    /// The path, whether something is there yet or not.
+    pub fn path(&self) -> &Path {
+        match self {
+            Location::Found(path) | Location::Recorded(path, _) => path,
+        }
+    }
+
+    /// The path, once there is data: recorded now if it has to be.
+    pub fn ready(self) -> Result<PathBuf, Error> {
+        match self {
+            Location::Found(path) => Ok(path),
+            Location::Recorded(path, size) => {
+                if let Some(folder) = path.parent() {
+                    std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+                }
+                let threads = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+                cached(&path, &Recipe::train(size, SEED), threads).map_err(|e| Error::Load(e.to_string()))?;
+                Ok(path)
+            }
+        }
+    }
+}
+
+/// Whether `album data fetch` put a file there: it leaves a note beside it.
+fn was_fetched(path: &Path) -> bool {
+    let mut note = path.as_os_str().to_owned();
+    note.push(".json");
+    Path::new(&note).is_file()
+}

@@ -1,0 +1,189 @@
+//! Runs: from a configuration to a directory with a trained agent, and from there to its policy again.
+
+use crate::config::{self, RunConfig};
+use crate::error::Error;
+use crate::resources::{Resources, processors};
+use album_agents::{Agent, Learner};
+use album_data::{Dataset, Segments};
+use album_nn::Pool;
+use album_train::checkpoint::{self, Checkpoint};
+use album_train::{
+    Evaluator, Event, Identity, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer, report,
+};
+use std::path::{Path, PathBuf};
+
+/// Paths of native evaluation episodes that the report shows.
+const PATHS: usize = 10;
+
+/// A training run that is ready to start or to go on. Everything that can be refused has been refused.
+pub struct Run {
+    config: RunConfig,
+    data: Dataset,
+    agent: Learner,
+    evaluator: Option<Evaluator>,
+    directory: RunDir,
+}
+
+impl Run {
+    /// Begins a run in a new directory. If it cannot be begun, there is no directory.
+    ///
+    /// Values fall without bound where the boundedness condition is violated; that is refused unless
+    /// `allow_unbounded`.
+    pub fn begin(
+        config: RunConfig,
+        directory: &Path,
+        allow_unbounded: bool,
+        resources: &Resources,
+    ) -> Result<Self, Error> {
+        if !allow_unbounded && let Some(sides) = config.violated_boundedness()? {
+            return Err(Error::Config(format!(
+                "the boundedness condition is violated, values would fall without bound: {sides}; raise lambda_k or \
+                 lambda_b, or pass --allow-unbounded"
+            )));
+        }
+        let data = config.problem.load(config.data.as_deref())?;
+        let agent = new_agent(&config, &data, resources)?;
+        Segments::new(agent.segments())
+            .and_then(|segments| segments.fits(&data))
+            .map_err(TrainError::from)?;
+        let evaluator = evaluator(&config, resources)?;
+        let directory = RunDir::create(directory, &config.to_toml()?)?;
+        Ok(Run { config, data, agent, evaluator, directory })
+    }
+
+    /// Opens a run that was stopped, to go on exactly where it was.
+    pub fn resume(directory: &Path, resources: &Resources) -> Result<Self, Error> {
+        let config = read_config(directory)?;
+        let directory = RunDir::open(directory)?;
+        let data = config.problem.load(config.data.as_deref())?;
+        let agent = new_agent(&config, &data, resources)?;
+        let evaluator = evaluator(&config, resources)?;
+        Ok(Run { config, data, agent, evaluator, directory })
+    }
+
+    /// What the run does.
+    pub fn config(&self) -> &RunConfig {
+        &self.config
+    }
+
+    /// The data it learns from.
+    pub fn data(&self) -> &Dataset {
+        &self.data
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Trains to the end or until the flag is raised, and writes the report.
+    pub fn train(mut self, stop: StopFlag, observer: &mut dyn FnMut(&Event<'_>)) -> Result<Finished, Error> {
+        let result = Trainer {
+            agent: &mut self.agent,
+            dataset: &self.data,
+            run: &self.directory,
+            identity: &identity(&self.config, &self.data)?,
+            schedule: schedule(&self.config),
+            evaluator: self.evaluator,
+            value_points: self.config.problem.value_points(self.data.observation_dim()),
+            stop,
+            observer,
+        }
+        .train()?;
+        let page = report::write(self.directory.path())?;
+        Ok(Finished { result, page })
+    }
+}
+
+/// What came of [`Run::train`].
+#[derive(Debug)]
+pub struct Finished {
+    /// What `result.json` holds. A run that was stopped is not finished.
+    pub result: RunResult,
+    /// The report.
+    pub page: PathBuf,
+}
+
+/// Reads the configuration of a run, which another process may be working on.
+pub fn read_config(run: &Path) -> Result<RunConfig, Error> {
+    let text = RunDir::config_of(run)?;
+    config::read(&text, &run.join("config.toml").display().to_string())
+}
+
+/// The result of a run that has come to its end.
+pub fn finished(run: &Path) -> Result<Option<RunResult>, Error> {
+    RunDir::config_of(run)?;
+    Ok(Records::result_of(run)?.filter(|result| result.finished))
+}
+
+/// `runs/PROBLEM/AGENT-seedN`, with a number behind it where that exists already.
+pub fn default_directory(config: &RunConfig) -> PathBuf {
+    let base = PathBuf::from("runs").join(config.problem.to_string());
+    let name = format!("{}-seed{}", config.agent, config.seed);
+    let numbered = (2..).map(|number| base.join(format!("{name}-{number}")));
+    std::iter::once(base.join(&name)).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
+}
+
+/// An agent as a checkpoint of a run has it.
+pub struct Trained {
+    /// What the run does.
+    pub config: RunConfig,
+    /// The data it learned from.
+    pub data: Dataset,
+    /// The agent.
+    pub agent: Learner,
+    /// Where its weights are from.
+    pub checkpoint: Checkpoint,
+}
+
+impl Trained {
+    /// Reads the checkpoint of a step, or the latest one.
+    pub fn open(run: &Path, step: Option<u64>, resources: &Resources) -> Result<Self, Error> {
+        let config = read_config(run)?;
+        let checkpoints = RunDir::checkpoints_of(run);
+        let checkpoint = match step {
+            Some(step) => checkpoint::at(&checkpoints, step)?,
+            None => checkpoint::require_latest(&checkpoints)?,
+        };
+        let data = config.problem.load(config.data.as_deref())?;
+        let mut agent = new_agent(&config, &data, resources)?;
+        checkpoint.check(&identity(&config, &data)?)?;
+        checkpoint.restore(&mut agent)?;
+        Ok(Trained { config, data, agent, checkpoint })
+    }
+}
+
+fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Result<Learner, Error> {
+    let pool = Pool::new(resources.threads);
+    Ok(Learner::new(config.setup()?.as_ref(), data, config.train.steps, config.seed, &pool)?)
+}
+
+/// What a checkpoint must agree with: all of the configuration but the place of the data.
+fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Error> {
+    let same = RunConfig { data: None, ..config.clone() };
+    Ok(Identity::new(config.problem.to_string(), &config.agent, config.seed, data, same.to_toml()?))
+}
+
+/// When to log, evaluate and save. However short a run is, its curves have twenty points.
+fn schedule(config: &RunConfig) -> Schedule {
+    let train = &config.train;
+    Schedule {
+        log_every: train.log_every.min((train.steps / 20).max(1)),
+        eval_every: train.eval_every,
+        save_every: train.save_every,
+        keep: train.keep,
+        ..Schedule::new(train.steps)
+    }
+}
+
+/// How a run is evaluated. Training goes on meanwhile where there are processors for both.
+fn evaluator(config: &RunConfig, resources: &Resources) -> Result<Option<Evaluator>, Error> {
+    let episodes = config.train.eval_episodes;
+    if episodes == 0 {
+        return Ok(None);
+    }
+    let envs = config.problem.environments(episodes, resources)?;
+    let native = config.problem.is_native();
+    let background = !native && resources.threads() + envs.workers() <= processors();
+    Ok(Some(Evaluator { envs, episodes, paths: if native { PATHS } else { 0 }, background }))
+}
