@@ -8,7 +8,7 @@ use album::{Overrides, Problem, RunConfig, config};
 use album_agents::AGENTS;
 use album_data::ogbench::{Family, TaskName};
 use album_experiments::published::{Published, Row};
-use album_experiments::{Cell, Protocol, Run, Source, Study, methods};
+use album_experiments::{Arm, Protocol, Run, Source, Study, methods};
 use album_train::Records;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         places.extend(found);
     }
     // What belongs to an experiment is told there; the rest is one study more.
-    for run in studies.iter().flat_map(|study| &study.cells).flat_map(|cell| &cell.runs) {
+    for run in studies.iter().flat_map(|study| &study.arms).flat_map(|arm| &arm.runs) {
         if let Ok(path) = run.path.canonicalize() {
             places.remove(&path);
         }
@@ -86,13 +86,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for Skipped { run, reason } in &skipped {
         eprintln!("warning: {} is left out: {reason}", run.display());
     }
-    let runs: usize = studies.iter().map(|study| study.progress().planned).sum();
-    let finished: usize = studies.iter().map(|study| study.progress().done).sum();
+    let runs: usize = studies.iter().map(|study| study.tally().planned).sum();
+    let finished: usize = studies.iter().map(|study| study.tally().done).sum();
     if studies.is_empty() || studies.iter().all(|study| study.outputs.is_none()) && runs == 0 {
         return Err(Failure::Load("none of the runs can be read; there is nothing to report".into()));
     }
     let written = album_experiments::write(&studies, &args.out)?;
-    let variants = studies.iter().map(|study| album_experiments::line::variants(study).len()).sum();
+    let variants = studies.iter().map(|study| album_experiments::estimate::variants(study).len()).sum();
     if !args.json {
         return output::print(&format!(
             "{finished} of {runs} runs finished, {variants} variants; report in {}",
@@ -229,7 +229,7 @@ fn study(mut found: Vec<Found>, args: &Args, skipped: &mut Vec<Skipped>) -> Resu
             |(key, value): &(&String, &String)| found.iter().all(|run| run.differs.get(*key) == Some(value));
         first.differs.iter().filter(everywhere).map(|(key, value)| (key.clone(), value.clone())).collect()
     });
-    let mut cells: Vec<Cell> = Vec::new();
+    let mut arms: Vec<Arm> = Vec::new();
     let mut metrics = vec!["success".to_owned()];
     for run in found {
         let method = methods.get(&run.config.agent).cloned().unwrap_or_else(|| run.config.agent.clone());
@@ -250,21 +250,30 @@ fn study(mut found: Vec<Found>, args: &Args, skipped: &mut Vec<Skipped>) -> Resu
         {
             metrics.extend(["v_max", "v_mean", "v_min", "g_b_satisfied"].map(str::to_owned));
         }
-        if !cells.iter().any(|cell| cell.label == label && cell.task == task) {
-            let (at, source, runs) = (None, Source::Agent, Vec::new());
-            cells.push(Cell { label: label.clone(), method, setting, task: task.clone(), at, source, runs });
+        if !arms.iter().any(|arm| arm.label == label && arm.task == task) {
+            let (baseline, at, source, runs) = (None, None, Source::Agent, Vec::new());
+            arms.push(Arm {
+                label: label.clone(),
+                method,
+                setting,
+                task: task.clone(),
+                baseline,
+                at,
+                source,
+                runs,
+            });
         }
-        let Some(cell) = cells.iter_mut().find(|cell| cell.label == label && cell.task == task) else {
+        let Some(arm) = arms.iter_mut().find(|arm| arm.label == label && arm.task == task) else {
             continue;
         };
         let seed = run.config.seed;
-        if let Some(twin) = cell.runs.iter().find(|twin| twin.seed == seed) {
+        if let Some(twin) = arm.runs.iter().find(|twin| twin.seed == seed) {
             let reason = format!("{} is the same run (seed {seed})", twin.path.display());
             skipped.push(Skipped { run: run.path, reason });
             continue;
         }
         let (records, failure) = (Some(run.records), None);
-        cell.runs.push(Run { seed, path: run.path, command: run.command, records, failure });
+        arm.runs.push(Run { seed, path: run.path, command: run.command, records, failure });
     }
     let named: Vec<String> = args.runs.iter().map(|path| path.display().to_string()).collect();
     Ok(Study {
@@ -281,7 +290,7 @@ fn study(mut found: Vec<Found>, args: &Args, skipped: &mut Vec<Skipped>) -> Resu
         metrics,
         value_maps: false,
         command: format!("album report {} --out {}", named.join(" "), args.out.display()),
-        cells,
+        arms,
         outputs: None,
     })
 }

@@ -1,4 +1,4 @@
-//! What a file of an experiment must be, beyond its form.
+//! Checks on an experiment's file that its types cannot make.
 
 use crate::experiment::{Experiment, Grid, Scale};
 use crate::measure::METRICS;
@@ -6,13 +6,13 @@ use crate::published::Published;
 use album_base::suggest;
 use std::collections::BTreeSet;
 
-/// More seeds than this are a mistake.
+/// Nobody runs more seeds than this on purpose.
 const MOST_SEEDS: u64 = 10_000;
 
 /// Says what is wrong, if anything.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
     if experiment.paper.is_empty() && experiment.small.is_empty() {
-        return Err("there is nothing to run: it needs [small] or [paper] with tasks".into());
+        return Err("nothing to run; expected [small] or [paper] with tasks".into());
     }
     if let Some(table) = &experiment.published {
         let published = Published::load().map_err(|e| e.to_string())?;
@@ -25,6 +25,17 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
     let mut labels = BTreeSet::new();
     if let Some(twin) = experiment.variants.iter().find(|variant| !labels.insert(&variant.label)) {
         return Err(format!("two variants are called `{}`", twin.label));
+    }
+    for variant in &experiment.variants {
+        let Some(baseline) = &variant.baseline else { continue };
+        if *baseline == variant.label || !labels.contains(baseline) {
+            let others = labels.iter().filter(|label| **label != &variant.label).map(|label| label.as_str());
+            return Err(format!(
+                "variant `{}` has the baseline `{baseline}`, expected the label of another variant{}",
+                variant.label,
+                suggest::hint(baseline, others.collect::<Vec<_>>())
+            ));
+        }
     }
     for (scale, grid) in [(Scale::Paper, &experiment.paper), (Scale::Small, &experiment.small)] {
         of_a_scale(experiment, scale, grid).map_err(|reason| format!("[{scale}] {reason}"))?;
@@ -39,16 +50,15 @@ fn of_a_scale(experiment: &Experiment, scale: Scale, grid: &Grid) -> Result<(), 
     }
     let runs = !grid.tasks.is_empty();
     if runs != grid.command.is_empty() {
-        return Err("has to have either tasks or a command".into());
+        return Err("needs either tasks or a command".into());
     }
     if runs && (grid.seeds == 0 || experiment.variants.is_empty()) {
         return Err("has tasks, so it needs seeds = N and a [[variant]]".into());
     }
-    if grid.seeds > MOST_SEEDS || grid.first_seed.checked_add(grid.seeds).is_none() {
-        return Err(format!(
-            "has {} seeds from {} on; expected {MOST_SEEDS} at most",
-            grid.seeds, grid.first_seed
-        ));
+    let counts = experiment.variants.iter().filter_map(|variant| variant.seeds.get(&scale));
+    let most = counts.copied().chain([grid.seeds]).max().unwrap_or(0);
+    if most > MOST_SEEDS || grid.first_seed.checked_add(most).is_none() {
+        return Err(format!("has {most} seeds from {} on; expected {MOST_SEEDS} at most", grid.first_seed));
     }
     if let Some((environment, _)) = grid.tasks.iter().find(|(_, numbers)| numbers.is_empty()) {
         return Err(format!("has no task of {environment}: expected numbers from 1 to 5"));

@@ -5,7 +5,7 @@ use crate::error::ExperimentError;
 use album_base::suggest;
 use album_data::ogbench::TaskName;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -59,11 +59,14 @@ pub struct Experiment {
     /// What `album reproduce` finds it by: the name, or the path of a file that does not come with the program.
     #[serde(skip)]
     pub argument: String,
-    /// One line.
+    /// One line; the name where the file has none.
+    #[serde(default)]
     pub title: String,
     /// What is asked, and what the paper found.
+    #[serde(default)]
     pub question: String,
     /// The tables and figures of the paper, by their labels.
+    #[serde(default)]
     pub reference: String,
     /// The table in `experiments/published` with the paper's numbers, by its file's name.
     #[serde(default)]
@@ -74,10 +77,10 @@ pub struct Experiment {
     /// Whether value maps belong to it.
     #[serde(default)]
     pub value_maps: bool,
-    /// The paper's grid. A file of one's own may have one scale only.
+    /// The paper's grid. A file of your own may have one scale only.
     #[serde(default)]
     pub paper: Grid,
-    /// One that two cores do in minutes.
+    /// A grid that two cores finish in minutes.
     #[serde(default)]
     pub small: Grid,
     /// What is compared.
@@ -89,13 +92,13 @@ fn success() -> Vec<String> {
     vec!["success".into()]
 }
 
-/// How much is run.
+/// The budget of an experiment: which tasks, how many seeds and steps. It chooses no preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// On PointMaze, small networks: minutes on two cores.
+    /// What a small machine affords.
     Small,
-    /// As in the paper.
+    /// The paper's tasks, seeds and steps.
     Paper,
 }
 
@@ -126,7 +129,7 @@ pub struct Grid {
     /// Environments without version, each with the numbers of its tasks.
     #[serde(default)]
     pub tasks: BTreeMap<String, Vec<usize>>,
-    /// Seeds 0 to this, less one.
+    /// The number of seeds.
     #[serde(default)]
     pub seeds: u64,
     /// The first seed.
@@ -146,7 +149,7 @@ pub struct Grid {
     pub command: Vec<String>,
 }
 
-/// What a variant's numbers are of.
+/// Where a variant's numbers come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -157,13 +160,15 @@ pub enum Source {
     Data,
 }
 
-/// One thing that is compared with others.
+/// One of the things an experiment compares.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// What tables and legends call it.
+    /// Its name in tables and legends; the agent's where the file has none.
+    #[serde(default)]
     pub label: String,
-    /// The published method.
+    /// The method whose published numbers stand beside it; none where this is empty.
+    #[serde(default)]
     pub method: String,
     /// The published setting, where it is not that of `set`.
     #[serde(default)]
@@ -173,13 +178,19 @@ pub struct Variant {
     /// What differs from the agent's preset.
     #[serde(default)]
     pub set: toml::Table,
+    /// The variant, by its label, that changes in success are measured from.
+    #[serde(default)]
+    pub baseline: Option<String>,
+    /// The number of seeds where it is not the grid's: one for each scale.
+    #[serde(default)]
+    pub seeds: BTreeMap<Scale, u64>,
     /// The evaluation that counts, by its step, where it is not the end: one for each scale.
     #[serde(default)]
     pub at: BTreeMap<Scale, u64>,
     /// The one scale that has it; both without this.
     #[serde(default)]
     pub only: Option<Scale>,
-    /// What its numbers are of.
+    /// Where its numbers come from.
     #[serde(default)]
     pub source: Source,
     /// Whether the boundedness condition may be violated.
@@ -258,6 +269,12 @@ impl Experiment {
         let mut experiment: Experiment = toml::from_str(text).map_err(|e| invalid(e.to_string()))?;
         experiment.name = name.to_owned();
         experiment.argument = name.to_owned();
+        if experiment.title.is_empty() {
+            experiment.title = name.to_owned();
+        }
+        for variant in experiment.variants.iter_mut().filter(|variant| variant.label.is_empty()) {
+            variant.label.clone_from(&variant.agent);
+        }
         check(&experiment).map_err(invalid)?;
         Ok(experiment)
     }
@@ -268,6 +285,14 @@ impl Experiment {
             Scale::Small => &self.small,
             Scale::Paper => &self.paper,
         }
+    }
+
+    /// How many runs a scale is: what several variants look at is run once, and a command counts as one.
+    pub fn run_count(&self, scale: Scale) -> Result<usize, ExperimentError> {
+        let specs = self.specs(scale)?;
+        let distinct: BTreeSet<_> =
+            specs.iter().map(|s| (s.task.to_string(), s.seed, &s.agent, &s.set, &s.data)).collect();
+        Ok(distinct.len().max(1))
     }
 
     /// All runs of a scale, seed by seed, so that what is done first can be compared.
@@ -295,14 +320,17 @@ impl Experiment {
         }
         let chosen =
             |variant: &Variant| selection.variants.is_empty() || selection.variants.contains(&variant.label);
+        let count = |variant: &Variant| variant.seeds.get(&scale).copied().unwrap_or(grid.seeds);
+        let most = self.variants.iter().map(count).max().unwrap_or(0);
         let seeds: Vec<u64> = match &selection.seeds[..] {
-            [] => (grid.first_seed..grid.first_seed + grid.seeds).collect(),
+            [] => (grid.first_seed..grid.first_seed + most).collect(),
             seeds => seeds.to_vec(),
         };
         let mut specs = Vec::new();
         for seed in seeds {
             for (place, variant) in self.variants.iter().enumerate() {
-                if !here(&variant) || !chosen(variant) {
+                let beyond = selection.seeds.is_empty() && seed >= grid.first_seed + count(variant);
+                if !here(&variant) || !chosen(variant) || beyond {
                     continue;
                 }
                 for task in &tasks {

@@ -1,11 +1,11 @@
 //! The figures of a study: learning curves, comparisons, values, profiles.
 
+use crate::estimate::{BOOTSTRAP_SEED, Estimate, NORMAL_95, Over, estimates, matrix, variants};
 use crate::experiment::Source;
-use crate::line::{BOOTSTRAP_SEED, Line, NORMAL_95, Over, lines, matrix, variants};
 use crate::measure::setting;
 use crate::published::Published;
 use crate::reference::{Reference, place};
-use crate::study::{Cell, Run, Study};
+use crate::study::{Arm, Run, Study};
 use crate::tables;
 use album_plot::{Figure, Ink, Legend, Plot, Scale, panels};
 use album_stats::{Bootstrap, Scores, mean, profile};
@@ -22,7 +22,7 @@ const COLOURS: usize = 8;
 
 /// A figure with what its file is called after the study's name, and its caption.
 #[derive(Clone, Debug)]
-pub struct Drawn {
+pub struct NamedFigure {
     /// The name.
     pub name: &'static str,
     /// The figure.
@@ -32,7 +32,7 @@ pub struct Drawn {
 }
 
 /// All figures of a study that there is something to show in.
-pub fn figures(study: &Study, published: &Published) -> Vec<Drawn> {
+pub fn figures(study: &Study, published: &Published) -> Vec<NamedFigure> {
     let mut drawn = Vec::new();
     drawn.extend(comparison(study, published));
     drawn.extend(curves(study));
@@ -47,9 +47,9 @@ pub fn figures(study: &Study, published: &Published) -> Vec<Drawn> {
 /// The tasks of a study in order.
 pub(crate) fn tasks(study: &Study) -> Vec<&str> {
     let mut tasks: Vec<&str> = Vec::new();
-    for cell in &study.cells {
-        if !tasks.contains(&cell.task.as_str()) {
-            tasks.push(&cell.task);
+    for arm in &study.arms {
+        if !tasks.contains(&arm.task.as_str()) {
+            tasks.push(&arm.task);
         }
     }
     tasks
@@ -61,16 +61,16 @@ pub(crate) fn task_title(task: &str) -> String {
 }
 
 /// Final numbers side by side, with their intervals and the published ones.
-fn comparison(study: &Study, published: &Published) -> Option<Drawn> {
+fn comparison(study: &Study, published: &Published) -> Option<NamedFigure> {
     // Success where it is measured, else the first metric that is.
     let (success, others): (Vec<&String>, Vec<&String>) =
         study.metrics.iter().partition(|name| *name == "success");
     let (metric, all) = (success.into_iter().chain(others))
-        .map(|metric| (metric, lines(study, published, metric)))
+        .map(|metric| (metric, estimates(study, published, metric)))
         .find(|(_, lines)| lines.iter().any(|line| line.mean().is_some()))?;
     let many = tasks(study).len() > 6 && all.iter().any(|line| line.over != Over::Task);
-    let mut places: Vec<(String, Vec<&Line>)> = Vec::new();
-    let shown = |line: &&Line| line.mean().is_some() || matches!(line.reference, Reference::Same(_));
+    let mut places: Vec<(String, Vec<&Estimate>)> = Vec::new();
+    let shown = |line: &&Estimate| line.mean().is_some() || matches!(line.reference, Reference::Same(_));
     for line in all.iter().filter(shown).filter(|line| !many || line.over != Over::Task) {
         let place = tables::place(line);
         match places.iter_mut().find(|known| known.0 == place) {
@@ -96,7 +96,7 @@ fn comparison(study: &Study, published: &Published) -> Option<Drawn> {
     } else {
         ""
     };
-    Some(Drawn {
+    Some(NamedFigure {
         name: "comparison",
         figure: panels("", plots, columns),
         caption: format!(
@@ -111,7 +111,7 @@ fn sentence(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn dots(lines: &[&Line], title: &str) -> Plot {
+fn dots(lines: &[&Estimate], title: &str) -> Plot {
     // Above and below the middle of the row, so that neither hides the other.
     let both = lines.iter().any(|line| matches!(line.reference, Reference::Same(_)));
     let (above, below) = if both { (-0.14, 0.2) } else { (0.0, 0.0) };
@@ -139,7 +139,7 @@ fn dots(lines: &[&Line], title: &str) -> Plot {
 }
 
 /// Success over steps.
-fn curves(study: &Study) -> Option<Drawn> {
+fn curves(study: &Study) -> Option<NamedFigure> {
     let of = |records: &Records| -> Points {
         let series = records.eval.series("evaluation/success");
         series.into_iter().map(|(step, share)| (step, 100.0 * share)).collect()
@@ -147,18 +147,18 @@ fn curves(study: &Study) -> Option<Drawn> {
     let figure = over_steps(study, of, |plot| plot.y_label("success (%)").y_range(-2.0, 102.0))?;
     let caption = "Success (%) over training steps: mean over seeds with its 95 % bootstrap interval; a seed that has not \
                    come so far is not in it.";
-    Some(Drawn { name: "curves", figure, caption: caption.into() })
+    Some(NamedFigure { name: "curves", figure, caption: caption.into() })
 }
 
 /// Mean values over steps. Those that fall without bound need another scale than those that do not.
-fn values(study: &Study) -> Option<Drawn> {
+fn values(study: &Study) -> Option<NamedFigure> {
     let of = |records: &Records| -> Points {
         let scale = setting(records, "reward_scale").unwrap_or(1.0);
         let mut names = records.train.names();
         let name = names.find(|name| name.ends_with("/v_mean")).unwrap_or_default();
         records.train.series(name).into_iter().map(|(step, value)| (step, value / scale)).collect()
     };
-    let runs = || study.cells.iter().flat_map(|cell| &cell.runs).filter_map(|run| run.records.as_ref());
+    let runs = || study.arms.iter().flat_map(|arm| &arm.runs).filter_map(|run| run.records.as_ref());
     let large = runs().flat_map(&of).any(|point| point.1.abs() > LARGE);
     let figure = if large {
         let below = |records: &Records| of(records).into_iter().map(|(step, value)| (step, -value)).collect();
@@ -175,7 +175,7 @@ fn values(study: &Study) -> Option<Drawn> {
         "Mean V over a batch as training goes on, in rewards of the data: mean over seeds with its 95 % bootstrap \
          interval.{scale}"
     );
-    Some(Drawn { name: "values", figure, caption })
+    Some(NamedFigure { name: "values", figure, caption })
 }
 
 /// One panel per task, or several where bands of many variants would hide each other; one line per variant. Cells that
@@ -231,30 +231,30 @@ fn curves_of(study: &Study, task: &str, series: &impl Fn(&Records) -> Points) ->
     let names: Vec<&str> = variants(study).into_iter().map(|variant| variant.0).collect();
     let mut seen: Vec<&Run> = Vec::new();
     let mut curves = Vec::new();
-    for cell in study.cells.iter().filter(|cell| cell.task == task && cell.source == Source::Agent) {
-        if cell.runs.iter().any(|run| seen.iter().any(|known| known.path == run.path)) {
+    for arm in study.arms.iter().filter(|arm| arm.task == task && arm.source == Source::Agent) {
+        if arm.runs.iter().any(|run| seen.iter().any(|known| known.path == run.path)) {
             continue;
         }
-        seen.extend(&cell.runs);
-        let of: Vec<Points> = cell.runs.iter().filter_map(|run| run.records.as_ref()).map(series).collect();
+        seen.extend(&arm.runs);
+        let of: Vec<Points> = arm.runs.iter().filter_map(|run| run.records.as_ref()).map(series).collect();
         let (middle, low, high) = band(&of);
         if !middle.is_empty() {
-            let number = names.iter().position(|name| *name == cell.label).unwrap_or(0);
-            curves.push(Curve { name: legend_name(study, cell), number, middle, low, high });
+            let number = names.iter().position(|name| *name == arm.label).unwrap_or(0);
+            curves.push(Curve { name: legend_name(study, arm), number, middle, low, high });
         }
     }
     curves
 }
 
 /// Variants that are one run looked at several times share its curve and so its name.
-fn legend_name(study: &Study, cell: &Cell) -> String {
-    let same = |other: &&Cell| {
-        other.task == cell.task
-            && other.runs.first().map(|run| &run.path) == cell.runs.first().map(|run| &run.path)
+fn legend_name(study: &Study, arm: &Arm) -> String {
+    let same = |other: &&Arm| {
+        other.task == arm.task
+            && other.runs.first().map(|run| &run.path) == arm.runs.first().map(|run| &run.path)
     };
-    match study.cells.iter().filter(|other| other.source == Source::Agent).filter(same).count() {
-        0 | 1 => cell.label.clone(),
-        _ => cell.method.clone(),
+    match study.arms.iter().filter(|other| other.source == Source::Agent).filter(same).count() {
+        0 | 1 => arm.label.clone(),
+        _ => arm.method.clone(),
     }
 }
 
@@ -287,7 +287,7 @@ fn band(curves: &[Points]) -> (Points, Points, Points) {
 }
 
 /// The share of runs above each success rate, where there are several tasks.
-fn profiles(study: &Study) -> Option<Drawn> {
+fn profiles(study: &Study) -> Option<NamedFigure> {
     if tasks(study).len() < 2 {
         return None;
     }
@@ -296,13 +296,13 @@ fn profiles(study: &Study) -> Option<Drawn> {
     let mut plot = Plot::new("").size(760.0, 360.0).x_label("success τ (%)").y_label("share of runs above τ");
     plot = plot.y_range(-0.02, 1.02).legend(Legend::Right);
     let mut any = false;
-    for (number, (label, cells)) in variants(study).into_iter().enumerate() {
+    for (number, (label, arms)) in variants(study).into_iter().enumerate() {
         // Shares over other tasks are not comparable.
-        if cells.len() < tasks(study).len() {
+        if arms.len() < tasks(study).len() {
             continue;
         }
-        let cells: Vec<&Cell> = cells.iter().map(|&cell| &study.cells[cell]).collect();
-        let Some(scores) = matrix(study, &cells, "success").0 else { continue };
+        let arms: Vec<&Arm> = arms.iter().map(|&arm| &study.arms[arm]).collect();
+        let Some(scores) = matrix(study, &arms, "success").0 else { continue };
         let Ok(shares) = profile(&scores, &thresholds) else { continue };
         any = true;
         let ink = Ink::Series(number % COLOURS);
@@ -320,5 +320,5 @@ fn profiles(study: &Study) -> Option<Drawn> {
     }
     let caption = "Performance profile: the share of runs, over all tasks, with a success above τ, with its 95 % bootstrap \
                    interval at each τ.";
-    any.then(|| Drawn { name: "profile", figure: (&plot).into(), caption: caption.into() })
+    any.then(|| NamedFigure { name: "profile", figure: (&plot).into(), caption: caption.into() })
 }

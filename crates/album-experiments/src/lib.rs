@@ -4,15 +4,17 @@
 //!   variants, tasks and seeds at two scales, the protocol, the published table;
 //! - [`Study`]: runs side by side, from an experiment or from run directories alone; what a report is about;
 //! - [`measure`]: what runs scored, in the words of the published tables;
-//! - [`mod@line`]: each number with its interval, beside the published one;
+//! - [`mod@estimate`]: each number with its interval, beside the published one;
 //! - [`tables`], [`figures`]: what a report shows;
 //! - [`write()`]: the report.
 
+mod change;
 mod check;
+pub mod cost;
 mod error;
+pub mod estimate;
 mod experiment;
 pub mod figures;
-pub mod line;
 mod maps;
 pub mod measure;
 mod outputs;
@@ -29,5 +31,5 @@ pub use experiment::{
 };
 pub use page::{Written, write};
 pub use reference::{Reference, methods, same_setting};
-pub use runs::Progress;
-pub use study::{Cell, Run, Study};
+pub use runs::Tally;
+pub use study::{Arm, Run, Study};

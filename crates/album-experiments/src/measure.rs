@@ -1,7 +1,7 @@
 //! What a run scored, metric by metric, in the words and units of the published tables.
 
 use crate::experiment::{Protocol, Source};
-use crate::study::{Cell, Run};
+use crate::study::{Arm, Run};
 use album_train::{Records, RunResult};
 
 /// What can be measured.
@@ -23,22 +23,22 @@ pub(crate) const METRICS: [&str; 10] = [
 ///
 /// `success` is that of the last evaluation or the mean of the last three (of fewer, where there are fewer).
 /// `steps_to_half_success` is missing for runs that never succeed in half of an evaluation.
-pub fn values(cell: &Cell, protocol: Protocol, metric: &str) -> Vec<(u64, f64)> {
-    let of = |run: &Run| value(cell, run, protocol, metric).map(|value| (run.seed, value));
-    cell.runs.iter().filter_map(of).filter(|(_, value)| value.is_finite()).collect()
+pub fn values(arm: &Arm, protocol: Protocol, metric: &str) -> Vec<(u64, f64)> {
+    let of = |run: &Run| value(arm, run, protocol, metric).map(|value| (run.seed, value));
+    arm.runs.iter().filter_map(of).filter(|(_, value)| value.is_finite()).collect()
 }
 
 /// Whether a metric is the same for every seed.
-pub fn is_exact(cell: &Cell, metric: &str) -> bool {
-    cell.source == Source::Data || metric == "condition"
+pub fn is_exact(arm: &Arm, metric: &str) -> bool {
+    arm.source == Source::Data || metric == "condition"
 }
 
-fn value(cell: &Cell, run: &Run, protocol: Protocol, metric: &str) -> Option<f64> {
+fn value(arm: &Arm, run: &Run, protocol: Protocol, metric: &str) -> Option<f64> {
     let records = run.records.as_ref()?;
-    if run.failure.is_some() || !(run.finished() || cell.at.is_some_and(|at| reached(records, at))) {
+    if run.failure.is_some() || !(run.finished() || arm.at.is_some_and(|at| reached(records, at))) {
         return None;
     }
-    if cell.source == Source::Data {
+    if arm.source == Source::Data {
         let values = records.result.as_ref()?.data_values.as_ref()?;
         return match metric {
             "trajectories_reaching_goal" => Some(100.0 * values.trajectories_reaching_goal),
@@ -46,12 +46,12 @@ fn value(cell: &Cell, run: &Run, protocol: Protocol, metric: &str) -> Option<f64
         };
     }
     match metric {
-        "success" => success(records, cell.at, protocol).map(|share| 100.0 * share),
-        "steps_to_half_success" => curve(records, cell.at).find(|point| point.1 >= 0.5).map(|point| point.0),
+        "success" => success(records, arm.at, protocol).map(|share| 100.0 * share),
+        "steps_to_half_success" => curve(records, arm.at).find(|point| point.1 >= 0.5).map(|point| point.0),
         "condition" => condition(records),
         _ => {
             let result = records.result.as_ref()?;
-            if !at_the_end(result, cell.at) {
+            if !at_the_end(result, arm.at) {
                 return None;
             }
             let values = result.learned_values.as_ref()?;

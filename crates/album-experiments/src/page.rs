@@ -1,12 +1,12 @@
 //! The page about some studies, and the files beside it.
 
 use crate::error::ReportError;
-use crate::figures::{Drawn, figures};
+use crate::figures::{NamedFigure, figures};
 use crate::outputs;
 use crate::published::Published;
 use crate::runs;
 use crate::study::Study;
-use crate::tables::{Made, tables};
+use crate::tables::{NamedTable, tables};
 use album_base::atomic;
 use album_base::number::seconds;
 use album_plot::Figure;
@@ -87,7 +87,7 @@ fn overview(studies: &[Study]) -> Table {
     let header = ["study", "scale", "question", "runs done", "planned", "failed", "time spent"];
     let mut table = Table::new(header).wrap(0, 44).wrap(2, 60);
     for study in studies {
-        let progress = study.progress();
+        let tally = study.tally();
         let link = format!("#study-{}", study.name);
         let name = Entry::new(&*study.title).link(link);
         let scale = Entry::new(study.scale.map_or("–".to_owned(), |scale| scale.to_string()));
@@ -104,20 +104,16 @@ fn overview(studies: &[Study]) -> Table {
             ]);
             continue;
         }
-        let done = Entry::from(progress.done);
-        let failed = Entry::from(progress.failed);
+        let done = Entry::from(tally.done);
+        let failed = Entry::from(tally.failed);
         table = table.row([
             name,
             scale,
             Entry::new(question),
-            if progress.done == progress.planned && progress.planned > 0 {
-                done.status(Status::Good)
-            } else {
-                done
-            },
-            progress.planned.into(),
-            if progress.failed > 0 { failed.status(Status::Bad) } else { failed },
-            Entry::new(seconds(progress.seconds)),
+            if tally.done == tally.planned && tally.planned > 0 { done.status(Status::Good) } else { done },
+            tally.planned.into(),
+            if tally.failed > 0 { failed.status(Status::Bad) } else { failed },
+            Entry::new(seconds(tally.seconds)),
         ]);
     }
     table
@@ -150,11 +146,10 @@ fn section(
         facts.push(("in the paper", study.reference.clone()));
     }
     if study.outputs.is_none() {
-        let progress = study.progress();
-        let failed =
-            if progress.failed > 0 { format!(", {} failed", progress.failed) } else { String::new() };
-        facts.push(("runs", format!("{} of {} done{failed}", progress.done, progress.planned)));
-        facts.push(("time spent", seconds(progress.seconds)));
+        let tally = study.tally();
+        let failed = if tally.failed > 0 { format!(", {} failed", tally.failed) } else { String::new() };
+        facts.push(("runs", format!("{} of {} done{failed}", tally.done, tally.planned)));
+        facts.push(("time spent", seconds(tally.seconds)));
     }
     let versions = versions(study);
     if !versions.is_empty() {
@@ -172,7 +167,7 @@ fn section(
 
 /// The versions of album that made the runs.
 fn versions(study: &Study) -> String {
-    let runs = study.cells.iter().flat_map(|cell| &cell.runs);
+    let runs = study.arms.iter().flat_map(|arm| &arm.runs);
     let results = runs.filter_map(|run| run.records.as_ref()?.result.as_ref());
     let versions: std::collections::BTreeSet<String> =
         results.filter_map(|result| Some(format!("album {}", result.versions.get("album")?))).collect();
@@ -189,10 +184,10 @@ fn runs_of(
     for made in tables(study, published) {
         page = put_table(page, study, made, files);
     }
-    for Drawn { name, figure, caption } in figures(study, published) {
+    for NamedFigure { name, figure, caption } in figures(study, published) {
         page = put_figure(page, study, name, figure, caption, files);
     }
-    if !study.cells.is_empty() {
+    if !study.arms.is_empty() {
         page = page.subsection("Runs").table(runs::table(study, out));
     }
     page
@@ -209,10 +204,10 @@ fn outputs_of(
     if found.figures.is_empty() && found.tables.is_empty() {
         return Ok(page.callout(Status::Neutral, "The command has not been run yet."));
     }
+    if let Some(made) = found.costs.as_ref().and_then(|costs| costs.beside_published(published)) {
+        page = put_table(page, study, made, files);
+    }
     for (name, rows) in &found.tables {
-        if let Some(made) = (name == "cost").then(|| outputs::cost(rows, published)).flatten() {
-            page = put_table(page, study, made, files);
-        }
         let table = outputs::table(rows, &format!("`{name}.csv` of the command."));
         files.insert(format!("{}-{name}-measured.csv", study.name), table.to_csv());
         files.insert(format!("{}-{name}-measured.tex", study.name), table.to_latex());
@@ -225,7 +220,7 @@ fn outputs_of(
     Ok(page)
 }
 
-fn put_table(page: Page, study: &Study, made: Made, files: &mut BTreeMap<String, String>) -> Page {
+fn put_table(page: Page, study: &Study, made: NamedTable, files: &mut BTreeMap<String, String>) -> Page {
     let stem = match made.name {
         "" => study.name.clone(),
         name => format!("{}-{name}", study.name),

@@ -1,6 +1,6 @@
 //! The published number that belongs to a measured one.
 
-use crate::experiment::{Experiment, Protocol, Source, environment, names};
+use crate::experiment::{Experiment, Protocol, Source, Variant, environment, names};
 use crate::published::{Published, Row};
 use crate::study::Study;
 use album_data::ogbench::TaskName;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub enum Reference {
     /// The same on the same task, or on average over the same tasks.
     Same(Box<Row>),
-    /// On average over the paper's own tasks, where it does not have this one.
+    /// On average over the tasks of the experiment's published table, where that does not have this one.
     Elsewhere(f64),
     /// Nothing.
     None,
@@ -30,7 +30,8 @@ pub(crate) fn place(task: &str) -> (String, String) {
 pub fn methods() -> BTreeMap<String, String> {
     let mut methods = BTreeMap::new();
     for experiment in names().filter_map(|name| Experiment::find(name).ok()) {
-        for variant in experiment.variants.into_iter().filter(|variant| variant.source == Source::Agent) {
+        let named = |variant: &Variant| variant.source == Source::Agent && !variant.method.is_empty();
+        for variant in experiment.variants.into_iter().filter(named) {
             methods.entry(variant.agent).or_insert(variant.method);
         }
     }
@@ -125,7 +126,7 @@ impl<'a> Lookup<'a> {
     /// For the average over all tasks of the study, if those are the paper's.
     pub(crate) fn overall(&self, of: &Wanted<'_>) -> Reference {
         let covered = |table: &str| {
-            let all: Vec<(String, String)> = self.study.cells.iter().map(|cell| place(&cell.task)).collect();
+            let all: Vec<(String, String)> = self.study.arms.iter().map(|arm| place(&arm.task)).collect();
             let has = |environment: &str, task: &str| all.iter().any(|(e, t)| e == environment && t == task);
             let mut rows = self.rows(table, of.method, of.setting, of.metric);
             rows.all(|row| match row.task.as_str() {
@@ -138,9 +139,7 @@ impl<'a> Lookup<'a> {
         let find = |table: &str| self.rows(table, of.method, of.setting, of.metric).find(average);
         match self.tables().into_iter().filter(|table| covered(table)).find_map(find) {
             Some(row) => Reference::Same(Box::new(row.clone())),
-            None if self.study.cells.iter().any(|cell| self.is_known(&place(&cell.task).0)) => {
-                Reference::None
-            }
+            None if self.study.arms.iter().any(|arm| self.is_known(&place(&arm.task).0)) => Reference::None,
             None => self.elsewhere(of),
         }
     }
@@ -153,27 +152,18 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// The average of the paper's tasks: the one it gives, or that of the rows of its table.
+    /// The average of the study's published table: the one it gives, or that of its rows. A study without such a table
+    /// gets none: numbers of other experiments on other tasks would only look like its own.
     fn elsewhere(&self, of: &Wanted<'_>) -> Reference {
-        let own = self.study.published.as_deref();
-        let tables: Vec<&str> = match own {
-            Some(own) => vec![own],
-            None => ["main", "chunking"].into_iter().chain(self.published.tables()).collect(),
-        };
-        let average = |table: &str| {
-            let rows: Vec<&Row> = (self.published.rows(table).unwrap_or_default().iter())
-                .filter(|row| row.method == of.method && same_setting(&row.setting, of.setting))
-                .filter(|row| row.metric == of.metric || (of.metric == "success" && row.is_score()))
-                .collect();
-            if let Some(row) = rows.iter().find(|row| row.environment == "average") {
-                return Some(row.mean);
-            }
-            let averages = rows.iter().any(|row| row.task == "average");
-            let means: Vec<f64> =
-                rows.iter().filter(|row| !averages || row.task == "average").map(|row| row.mean).collect();
-            mean(&means)
-        };
-        tables.into_iter().find_map(average).map_or(Reference::None, Reference::Elsewhere)
+        let Some(own) = self.study.published.as_deref() else { return Reference::None };
+        let rows: Vec<&Row> = self.rows(own, of.method, of.setting, of.metric).collect();
+        if let Some(row) = rows.iter().find(|row| row.environment == "average") {
+            return Reference::Elsewhere(row.mean);
+        }
+        let averages = rows.iter().any(|row| row.task == "average");
+        let means: Vec<f64> =
+            rows.iter().filter(|row| !averages || row.task == "average").map(|row| row.mean).collect();
+        mean(&means).map_or(Reference::None, Reference::Elsewhere)
     }
 }
 

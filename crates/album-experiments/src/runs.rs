@@ -1,7 +1,7 @@
 //! The list of a study's runs: where each is, how far it is, and the command that makes it.
 
 use crate::measure;
-use crate::study::{Cell, Run, Study};
+use crate::study::{Arm, Run, Study};
 use crate::tables::{anchor, written};
 use album_base::number::{grouped, seconds};
 use album_report::table::{Align, Cell as Entry, Status, Table};
@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// How many runs of a study are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct Tally {
     /// All updates done.
     pub done: usize,
     /// Ended before their time.
@@ -21,26 +21,26 @@ pub struct Progress {
 }
 
 impl Study {
-    /// How far the study is. A run that several cells look at counts once.
-    pub fn progress(&self) -> Progress {
-        let mut progress = Progress::default();
+    /// How far the study is. A run that several arms look at counts once.
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
         for run in self.runs() {
-            progress.planned += 1;
-            progress.done += usize::from(run.finished() && run.failure.is_none());
-            progress.failed += usize::from(run.failure.is_some());
+            tally.planned += 1;
+            tally.done += usize::from(run.finished() && run.failure.is_none());
+            tally.failed += usize::from(run.failure.is_some());
             let result = run.records.as_ref().and_then(|records| records.result.as_ref());
-            progress.seconds += result.map_or(0.0, |result| result.wall_seconds);
+            tally.seconds += result.map_or(0.0, |result| result.wall_seconds);
         }
-        progress
+        tally
     }
 
     fn runs(&self) -> impl Iterator<Item = &Run> {
         let mut seen = std::collections::BTreeSet::new();
-        self.cells.iter().flat_map(|cell| &cell.runs).filter(move |run| seen.insert(&run.path))
+        self.arms.iter().flat_map(|arm| &arm.runs).filter(move |run| seen.insert(&run.path))
     }
 }
 
-/// All runs, cell by cell; the first of each cell has the anchor that the cell's numbers lead to.
+/// All runs, arm by arm; the first of each arm has the anchor that the arm's numbers lead to.
 pub(crate) fn table(study: &Study, out: &Path) -> Table {
     let header = ["variant, task", "seed", "state", "success (%)", "time", "run", "command"];
     let mut table = Table::new(header)
@@ -49,18 +49,18 @@ pub(crate) fn table(study: &Study, out: &Path) -> Table {
         .wrap(6, 50)
         .caption("Every run, with the command that makes it.");
     table = table.align([Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left]);
-    for (place, cell) in study.cells.iter().enumerate() {
+    for (place, arm) in study.arms.iter().enumerate() {
         if place > 0 {
             table = table.rule();
         }
-        for (number, run) in cell.runs.iter().enumerate() {
-            let label = Entry::new(format!("{}, {}", cell.label, crate::figures::task_title(&cell.task)));
+        for (number, run) in arm.runs.iter().enumerate() {
+            let label = Entry::new(format!("{}, {}", arm.label, crate::figures::task_title(&arm.task)));
             let label = if number == 0 { label.anchor(anchor(study, place)) } else { label };
             table = table.row([
                 label,
                 Entry::new(run.seed.to_string()),
                 state(run),
-                success(study, cell, run),
+                success(study, arm, run),
                 Entry::new(time(run)),
                 link(run, out),
                 Entry::new(&*run.command),
@@ -88,8 +88,8 @@ fn state(run: &Run) -> Entry {
     }
 }
 
-fn success(study: &Study, cell: &Cell, run: &Run) -> Entry {
-    let of = measure::values(cell, study.protocol, "success").into_iter().find(|value| value.0 == run.seed);
+fn success(study: &Study, arm: &Arm, run: &Run) -> Entry {
+    let of = measure::values(arm, study.protocol, "success").into_iter().find(|value| value.0 == run.seed);
     of.map_or(Entry::from("–"), |value| Entry::new(written("success", value.1)))
 }
 

@@ -28,31 +28,33 @@ pub struct Study {
     /// The command that makes all of it.
     pub command: String,
     /// What is compared, variant by variant and in each task by task.
-    pub cells: Vec<Cell>,
-    /// A folder that a command filled with figures and tables, instead of cells.
+    pub arms: Vec<Arm>,
+    /// A folder that a command filled with figures and tables, instead of arms.
     pub outputs: Option<PathBuf>,
 }
 
 /// One variant on one task, with a run for each seed.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct Arm {
     /// The variant, as tables call it.
     pub label: String,
-    /// The published method.
+    /// The published method; empty where none stands beside it.
     pub method: String,
     /// The published setting.
     pub setting: String,
     /// The OGBench name of the task.
     pub task: String,
+    /// The variant, by its label, that changes in success are measured from.
+    pub baseline: Option<String>,
     /// The step of the evaluation that counts, where it is not the end.
     pub at: Option<u64>,
-    /// What the numbers are of.
+    /// Where the numbers come from.
     pub source: Source,
     /// The runs, by seed.
     pub runs: Vec<Run>,
 }
 
-/// One run of a cell.
+/// One run of a arm.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The master seed.

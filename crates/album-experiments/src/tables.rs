@@ -1,22 +1,22 @@
 //! The tables of a study: measured beside published, and who is better than whom.
 
+use crate::estimate::{BOOTSTRAP_SEED, Estimate, Over, Verdict, estimates, matrix, variants};
 use crate::experiment::{Protocol, Source};
-use crate::line::{BOOTSTRAP_SEED, Line, Over, Verdict, lines, matrix, variants};
 use crate::published::Published;
 use crate::reference::{Reference, hyperparameter, is_default};
-use crate::study::{Cell, Study};
+use crate::study::{Arm, Study};
 use album_base::number::{compact, fixed, grouped, scientific};
-use album_report::table::{Align, Cell as Entry, Table};
-use album_stats::{Bootstrap, Divisor, Scores, improvement};
+use album_report::table::{Align, Cell as Entry, Rank, Table};
+use album_stats::{Bootstrap, Divisor, Interval, Scores, improvement};
 use std::collections::BTreeSet;
 
 /// Names of variants that are longer than this wrap.
 const LONG: usize = 32;
 
-/// A table as people read it and as programs do.
+/// A table of a study, for readers and for programs.
 #[derive(Clone, Debug)]
-pub struct Made {
-    /// What its files are called, after the study's name; empty for the main table.
+pub struct NamedTable {
+    /// The end of its files' names, after the study's; empty for the main table.
     pub name: &'static str,
     /// For HTML and LaTeX.
     pub table: Table,
@@ -25,28 +25,111 @@ pub struct Made {
 }
 
 /// All tables of a study that there is something to say in.
-pub fn tables(study: &Study, published: &Published) -> Vec<Made> {
+pub fn tables(study: &Study, published: &Published) -> Vec<NamedTable> {
     let mut made = Vec::new();
-    let of = |metric: &String| lines(study, published, metric);
-    let scores: Vec<Line> = study.metrics.iter().filter(|metric| *metric == "success").flat_map(of).collect();
+    let of = |metric: &String| estimates(study, published, metric);
+    let scores: Vec<Estimate> =
+        study.metrics.iter().filter(|metric| *metric == "success").flat_map(of).collect();
     if !scores.is_empty() {
-        made.push(Made { name: "", table: shown(study, &scores, published), data: data(study, &scores) });
+        made.push(NamedTable {
+            name: "",
+            table: shown(study, &scores, published),
+            data: data(study, &scores),
+        });
+        made.extend(side_by_side(study, &scores));
     }
-    let others: Vec<Line> = study.metrics.iter().filter(|metric| *metric != "success").flat_map(of).collect();
+    let others: Vec<Estimate> =
+        study.metrics.iter().filter(|metric| *metric != "success").flat_map(of).collect();
     if !others.is_empty() {
-        made.push(Made {
+        made.push(NamedTable {
             name: "statistics",
             table: shown(study, &others, published),
             data: data(study, &others),
         });
     }
+    made.extend(crate::change::table(study, published));
     made.extend(improvements(study, published));
     made
 }
 
-/// The anchor of a cell's runs.
-pub(crate) fn anchor(study: &Study, cell: usize) -> String {
-    format!("runs-{}-{}", study.name, cell + 1)
+/// The rank of each estimate among the variants on the same tasks, by the digits that are shown: none where there is
+/// nothing to compare with.
+fn ranks(scores: &[Estimate]) -> Vec<Rank> {
+    let shown = |line: &Estimate| line.mean().map(|mean| (10.0 * mean).round() as i64);
+    let rank = |line: &Estimate| {
+        let rivals = scores.iter().filter(|other| place(other) == place(line));
+        let means: BTreeSet<i64> = rivals.clone().filter_map(shown).collect();
+        let mut best = means.iter().rev();
+        match shown(line) {
+            _ if rivals.count() < 2 => Rank::None,
+            own if own.is_some() && own.as_ref() == best.next() => Rank::Best,
+            own if own.is_some() && own.as_ref() == best.next() => Rank::Second,
+            _ => Rank::None,
+        }
+    };
+    scores.iter().map(rank).collect()
+}
+
+/// The scores in the paper's form: a row for each task, a column for each variant.
+fn side_by_side(study: &Study, scores: &[Estimate]) -> Option<NamedTable> {
+    let variants: Vec<&str> = variants(study).into_iter().map(|variant| variant.0).collect();
+    let variants: Vec<&str> =
+        variants.into_iter().filter(|name| scores.iter().any(|line| line.variant == *name)).collect();
+    if variants.len() < 2 {
+        return None;
+    }
+    let header = || std::iter::once("task").chain(variants.iter().copied());
+    let align = std::iter::once(Align::Left).chain(variants.iter().map(|_| Align::Right));
+    let caption =
+        "Success (%) of every variant by task, mean ± deviation over seeds. Best in bold, second underlined.";
+    let mut table = Table::new(header()).align(align).caption(caption);
+    let mut data = Table::new(header());
+    let ranks = ranks(scores);
+    let mut places: Vec<String> = Vec::new();
+    // Averages come last.
+    for line in
+        scores.iter().filter(|x| x.over == Over::Task).chain(scores.iter().filter(|x| x.over != Over::Task))
+    {
+        if !places.contains(&place(line)) {
+            places.push(place(line));
+        }
+    }
+    for name in places {
+        let mut row = vec![Entry::new(&*name)];
+        let mut numbers = row.clone();
+        for variant in &variants {
+            let found = scores.iter().position(|line| line.variant == *variant && place(line) == name);
+            let mean = found.and_then(|k| scores[k].mean());
+            row.push(match (found, mean) {
+                (Some(k), Some(mean)) => Entry::new(with_deviation(&scores[k], mean, false))
+                    .link(format!("#{}", anchor(study, scores[k].arm)))
+                    .rank(ranks[k]),
+                _ => Entry::from("–"),
+            });
+            numbers.push(mean.into());
+        }
+        table = table.row(row);
+        data = data.row(numbers);
+    }
+    Some(NamedTable { name: "side-by-side", table, data })
+}
+
+/// `low to high`; what stands there instead where seeds say nothing about an interval.
+pub(crate) fn interval_text(
+    interval: Option<Interval>,
+    all_equal: bool,
+    written: impl Fn(f64) -> String,
+) -> Entry {
+    match interval {
+        Some(interval) => Entry::new(format!("{} to {}", written(interval.low), written(interval.high))),
+        None if all_equal => Entry::from("all equal"),
+        None => Entry::from("undetermined"),
+    }
+}
+
+/// The anchor of a arm's runs.
+pub(crate) fn anchor(study: &Study, arm: usize) -> String {
+    format!("runs-{}-{}", study.name, arm + 1)
 }
 
 /// A metric's value with as many digits as it is worth.
@@ -78,7 +161,7 @@ pub(crate) fn title(metric: &str) -> String {
 }
 
 /// What a line is about, in words.
-pub(crate) fn place(line: &Line) -> String {
+pub(crate) fn place(line: &Estimate) -> String {
     match line.over {
         Over::Task => format!("{} {}", line.environment, line.task).trim_end().to_owned(),
         Over::Environment => format!("{}, mean of 5", line.environment),
@@ -86,9 +169,9 @@ pub(crate) fn place(line: &Line) -> String {
     }
 }
 
-fn shown(study: &Study, lines: &[Line], published: &Published) -> Table {
+fn shown(study: &Study, lines: &[Estimate], published: &Published) -> Table {
     let metrics = lines.iter().any(|line| line.metric != "success");
-    let any = |of: fn(&Line) -> bool| lines.iter().any(of);
+    let any = |of: fn(&Estimate) -> bool| lines.iter().any(of);
     let same = any(|line| matches!(line.reference, Reference::Same(_)));
     let elsewhere = any(|line| matches!(line.reference, Reference::Elsewhere(_)));
     let groups = any(|line| line.over != Over::Task && line.iqm().is_some());
@@ -118,7 +201,7 @@ fn shown(study: &Study, lines: &[Line], published: &Published) -> Table {
         column("combined interval", Align::Left);
     }
     if elsewhere {
-        column("paper, mean over its own tasks", Align::Right);
+        column("paper, mean over its tasks", Align::Right);
     }
 
     // A rule between variants helps where they have several lines.
@@ -127,15 +210,16 @@ fn shown(study: &Study, lines: &[Line], published: &Published) -> Table {
     if lines.iter().any(|line| line.variant.chars().count() > LONG) {
         table = table.wrap(usize::from(metrics), LONG);
     }
-    let mut before: Option<&Line> = None;
-    for line in lines {
+    let ranks = if metrics { vec![Rank::None; lines.len()] } else { ranks(lines) };
+    let mut before: Option<&Estimate> = None;
+    for (line, rank) in lines.iter().zip(ranks) {
         if before
             .is_some_and(|before| before.metric != line.metric || before.variant != line.variant && ruled)
         {
             table = table.rule();
         }
         before = Some(line);
-        let link = format!("#{}", anchor(study, line.cell));
+        let link = format!("#{}", anchor(study, line.arm));
         let number = |value: Option<f64>| match value {
             Some(value) => Entry::new(minus(&written(&line.metric, value))).link(link.clone()),
             None => Entry::from("–"),
@@ -148,15 +232,14 @@ fn shown(study: &Study, lines: &[Line], published: &Published) -> Table {
         row.push(Entry::new(place(line)));
         row.push(Entry::new(format!("{}/{}", line.done, line.planned)).link(link.clone()));
         row.push(match line.mean() {
-            Some(mean) => Entry::new(with_deviation(line, mean, mixed)).link(link.clone()),
+            Some(mean) => Entry::new(with_deviation(line, mean, mixed)).link(link.clone()).rank(rank),
             None => Entry::from("–"),
         });
-        row.push(match line.interval {
-            Some(interval) => {
-                let [low, high] = [interval.low, interval.high].map(|end| minus(&written(&line.metric, end)));
-                Entry::new(format!("{low} to {high}")).link(link.clone())
-            }
-            None => Entry::from("–"),
+        row.push(if line.mean().is_none() || line.exact {
+            Entry::from("–")
+        } else {
+            let end = |end: f64| minus(&written(&line.metric, end));
+            interval_text(line.interval, line.all_equal(), end).link(link.clone())
         });
         if groups {
             row.push(number(line.iqm().filter(|_| line.over != Over::Task)));
@@ -200,18 +283,18 @@ fn shown(study: &Study, lines: &[Line], published: &Published) -> Table {
 }
 
 /// Numbers in text have the minus sign of print.
-fn minus(text: &str) -> String {
+pub(crate) fn minus(text: &str) -> String {
     text.replace('-', "−")
 }
 
-fn with_deviation(line: &Line, mean: f64, mixed: bool) -> String {
+fn with_deviation(line: &Estimate, mean: f64, mixed: bool) -> String {
     let mean = minus(&written(&line.metric, mean));
     let Some(deviation) = line.deviation() else { return mean };
     let mark = if mixed && line.divisor == Divisor::CountLessOne { " (n − 1)" } else { "" };
     format!("{mean} ± {}{mark}", written(&line.metric, deviation))
 }
 
-fn caption(study: &Study, lines: &[Line], elsewhere: bool, published: &Published) -> String {
+fn caption(study: &Study, lines: &[Estimate], elsewhere: bool, published: &Published) -> String {
     let same = lines.iter().any(|line| matches!(line.reference, Reference::Same(_)));
     let metrics: Vec<&str> = study.metrics.iter().map(String::as_str).collect();
     let success = lines.iter().any(|line| line.metric == "success");
@@ -233,6 +316,11 @@ fn caption(study: &Study, lines: &[Line], elsewhere: bool, published: &Published
     parts.push(format!(
         "Measured: mean ± deviation over seeds, {divisor}; the interval is a stratified bootstrap over seeds."
     ));
+    if lines.iter().any(Estimate::all_equal) {
+        parts.push(
+            "Where all seeds are equal there is no interval: they tell nothing about their spread.".into(),
+        );
+    }
     if metrics.contains(&"steps_to_half_success") && !success {
         parts.push("Seeds that never reach 50 % are not in the mean of the steps.".into());
     }
@@ -240,31 +328,31 @@ fn caption(study: &Study, lines: &[Line], elsewhere: bool, published: &Published
         parts.push(
             "The published number is inside the combined interval if it differs by no more than the root of the sum of \
              squares of half the measured interval and of 1.96 deviations of the published mean, where the paper gives \
-             those. With one seed nobody can tell."
+             those; with one seed it is undetermined."
                 .into(),
         );
     }
     parts.extend(short_budget(study, lines, published));
     if elsewhere {
         parts.push(
-            "The paper does not have these tasks: its mean is over other tasks and serves as orientation."
+            "The paper does not have these tasks; its mean over the tasks of the same table shows the direction, not the size."
                 .into(),
         );
     }
     parts.join(" ")
 }
 
-/// Runs of fewer steps than the published ones are not the same experiment, and the table has to say so.
-fn short_budget(study: &Study, lines: &[Line], published: &Published) -> Option<String> {
+/// Says so where runs have fewer steps than the published ones.
+fn short_budget(study: &Study, lines: &[Estimate], published: &Published) -> Option<String> {
     let full = hyperparameter(published, "steps")?;
     let compared = lines.iter().filter(|line| matches!(line.reference, Reference::Same(_)));
-    let steps = |cell: &Cell| {
-        let results = cell.runs.iter().filter_map(|run| run.records.as_ref()?.result.as_ref());
-        cell.at.or(results.map(|result| result.steps).max())
+    let steps = |arm: &Arm| {
+        let results = arm.runs.iter().filter_map(|run| run.records.as_ref()?.result.as_ref());
+        arm.at.or(results.map(|result| result.steps).max())
     };
     let short: BTreeSet<u64> = compared
-        .filter(|line| study.cells[line.cell].source == Source::Agent)
-        .filter_map(|line| steps(&study.cells[line.cell]))
+        .filter(|line| study.arms[line.arm].source == Source::Agent)
+        .filter_map(|line| steps(&study.arms[line.arm]))
         .filter(|steps| (*steps as f64) < full)
         .collect();
     let short: Vec<String> = short.into_iter().map(|steps| grouped(steps as i64)).collect();
@@ -278,7 +366,7 @@ fn short_budget(study: &Study, lines: &[Line], published: &Published) -> Option<
 }
 
 /// One number a field.
-fn data(study: &Study, lines: &[Line]) -> Table {
+fn data(study: &Study, lines: &[Estimate]) -> Table {
     let header = [
         "variant",
         "method",
@@ -298,13 +386,13 @@ fn data(study: &Study, lines: &[Line]) -> Table {
         "published_deviation",
         "published_seeds",
         "published_by",
-        "paper_mean_over_its_own_tasks",
+        "paper_mean_over_its_tasks",
         "difference",
         "combined_interval",
     ];
     let mut table = Table::new(header);
     for line in lines {
-        let cell = &study.cells[line.cell];
+        let arm = &study.arms[line.arm];
         let row = match &line.reference {
             Reference::Same(row) => Some(row),
             _ => None,
@@ -319,8 +407,8 @@ fn data(study: &Study, lines: &[Line]) -> Table {
         });
         table = table.row([
             Entry::new(&*line.variant),
-            Entry::new(&*cell.method),
-            Entry::new(&*cell.setting),
+            Entry::new(&*arm.method),
+            Entry::new(&*arm.setting),
             Entry::new(&*line.environment),
             Entry::new(&*line.task),
             Entry::new(&*line.metric),
@@ -347,12 +435,12 @@ fn data(study: &Study, lines: &[Line]) -> Table {
 /// The probability that one variant beats each other one on the tasks that both have.
 ///
 /// The one is ALBUM as the paper has it, where there is such a variant.
-fn improvements(study: &Study, published: &Published) -> Option<Made> {
+fn improvements(study: &Study, published: &Published) -> Option<NamedTable> {
     let variants = variants(study);
-    let cell = |place: &usize| &study.cells[*place];
+    let arm = |place: &usize| &study.arms[*place];
     let is_default = |variant: &&(&str, Vec<usize>)| {
-        let cell = cell(&variant.1[0]);
-        cell.method == "ALBUM" && is_default(published, &cell.setting)
+        let arm = arm(&variant.1[0]);
+        arm.method == "ALBUM" && is_default(published, &arm.setting)
     };
     let first = variants.iter().find(is_default).or(variants.first())?;
     let header = ["variant", "over", "tasks", "seeds", "probability", "95 % interval"];
@@ -365,8 +453,8 @@ fn improvements(study: &Study, published: &Published) -> Option<Made> {
     let mut data =
         Table::new(["variant", "over", "tasks", "seeds", "seeds_over", "probability", "low", "high"]);
     for other in variants.iter().filter(|other| other.0 != first.0) {
-        let cells = |of: &(&str, Vec<usize>)| -> Vec<&Cell> { of.1.iter().map(cell).collect() };
-        let Some((x, y)) = comparable(study, &cells(first), &cells(other)) else { continue };
+        let arms = |of: &(&str, Vec<usize>)| -> Vec<&Arm> { of.1.iter().map(arm).collect() };
+        let Some((x, y)) = comparable(study, &arms(first), &arms(other)) else { continue };
         let bootstrap = Bootstrap::new(BOOTSTRAP_SEED);
         let (Ok(probability), Ok(interval)) = (improvement(&x, &y), bootstrap.improvement(&x, &y)) else {
             continue;
@@ -392,18 +480,18 @@ fn improvements(study: &Study, published: &Published) -> Option<Made> {
             interval.high.into(),
         ]);
     }
-    (!table.is_empty()).then_some(Made { name: "improvement", table, data })
+    (!table.is_empty()).then_some(NamedTable { name: "improvement", table, data })
 }
 
 /// The success of two variants on the tasks that both have, of the seeds that are complete, two of each at least.
-pub(crate) fn comparable(study: &Study, x: &[&Cell], y: &[&Cell]) -> Option<(Scores, Scores)> {
-    let enough = |cell: &Cell| matrix(study, &[cell], "success").1 >= 2;
-    let has = |cells: &[&Cell], task: &str| cells.iter().any(|cell| cell.task == task && enough(cell));
+pub(crate) fn comparable(study: &Study, x: &[&Arm], y: &[&Arm]) -> Option<(Scores, Scores)> {
+    let enough = |arm: &Arm| matrix(study, &[arm], "success").1 >= 2;
+    let has = |arms: &[&Arm], task: &str| arms.iter().any(|arm| arm.task == task && enough(arm));
     let tasks: Vec<&str> =
-        x.iter().map(|cell| cell.task.as_str()).filter(|task| has(x, task) && has(y, task)).collect();
-    let scores = |cells: &[&Cell]| {
-        let of = |task: &&str| cells.iter().find(|cell| cell.task == *task).copied();
-        let chosen: Vec<&Cell> = tasks.iter().filter_map(of).collect();
+        x.iter().map(|arm| arm.task.as_str()).filter(|task| has(x, task) && has(y, task)).collect();
+    let scores = |arms: &[&Arm]| {
+        let of = |task: &&str| arms.iter().find(|arm| arm.task == *task).copied();
+        let chosen: Vec<&Arm> = tasks.iter().filter_map(of).collect();
         matrix(study, &chosen, "success").0.filter(|scores| scores.runs() >= 2)
     };
     Some((scores(x)?, scores(y)?))

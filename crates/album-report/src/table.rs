@@ -47,10 +47,23 @@ impl Status {
     }
 }
 
+/// How a number ranks among those it competes with, by the usual print: best bold, second underlined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rank {
+    /// Neither.
+    #[default]
+    None,
+    /// The best.
+    Best,
+    /// The second best.
+    Second,
+}
+
 /// The content of one table cell: text, perhaps an exact value behind it, and a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
+    rank: Rank,
     /// What CSV gets instead of the text: the number in full.
     exact: Option<String>,
     status: Status,
@@ -84,6 +97,18 @@ impl Cell {
     /// Sets the status.
     pub fn status(mut self, status: Status) -> Self {
         self.status = status;
+        self
+    }
+
+    /// Sets the rank, which HTML and LaTeX show.
+    ///
+    /// ```
+    /// use album_report::table::{Cell, Rank, Table};
+    /// let table = Table::new(["ALBUM", "FQL"]).row([Cell::from("92").rank(Rank::Best), Cell::from("80").rank(Rank::Second)]);
+    /// assert!(table.to_latex().contains(r"\textbf{92} & \underline{80}"));
+    /// ```
+    pub fn rank(mut self, rank: Rank) -> Self {
+        self.rank = rank;
         self
     }
 
@@ -337,7 +362,7 @@ impl Table {
 
     /// The table as a LaTeX `tabular` (needs the package `booktabs`), everything escaped.
     ///
-    /// Good cells are bold; a caption wraps the tabular into a `table` environment.
+    /// Good and best cells are bold, second best ones underlined; a caption wraps the tabular into a `table` environment.
     pub fn to_latex(&self) -> String {
         let aligns = self.alignments();
         let letters: String = aligns
@@ -353,7 +378,11 @@ impl Table {
                 .map(|c| {
                     let Some(cell) = row.get(c) else { return String::new() };
                     let content = text::latex(&cell.printed());
-                    if cell.status == Status::Good { format!("\\textbf{{{content}}}") } else { content }
+                    match (cell.status, cell.rank) {
+                        (Status::Good, _) | (_, Rank::Best) => format!("\\textbf{{{content}}}"),
+                        (_, Rank::Second) => format!("\\underline{{{content}}}"),
+                        _ => content,
+                    }
                 })
                 .collect();
             format!("{} \\\\\n", cells.join(" & "))
@@ -463,6 +492,11 @@ fn in_full(value: f64) -> String {
 
 fn html_cell(cell: &Cell, signed: bool) -> String {
     let mut content = text::html(&cell.printed());
+    content = match cell.rank {
+        Rank::None => content,
+        Rank::Best => format!("<b>{content}</b>"),
+        Rank::Second => format!("<u>{content}</u>"),
+    };
     if let Some(link) = &cell.link {
         content = format!("<a href=\"{}\">{content}</a>", text::escape(link));
     }

@@ -73,6 +73,36 @@ impl Bootstrap {
         Ok(self.percentiles(answers.collect()))
     }
 
+    /// The interval of a statistic of two methods, such as the difference of their means. The runs of both are
+    /// resampled, each by itself, so that they need not have the same number of runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bootstrap::interval`].
+    ///
+    /// ```
+    /// use album_stats::{Bootstrap, Scores};
+    /// let (new, old) = (Scores::new(&[[5.0], [7.0]])?, Scores::new(&[[1.0], [2.0], [3.0]])?);
+    /// let change = Bootstrap::new(0).between(&new, &old, |new, old| new.mean() - old.mean())?;
+    /// assert!(change.low >= 2.0 && change.contains(4.0) && change.high <= 6.0);
+    /// # Ok::<(), album_stats::StatisticsError>(())
+    /// ```
+    pub fn between(
+        &self,
+        x: &Scores,
+        y: &Scores,
+        statistic: impl Fn(&Scores, &Scores) -> f64,
+    ) -> Result<Interval, StatisticsError> {
+        let mut rng = self.begin()?;
+        let (mut drawn_x, mut drawn_y) = (x.clone(), y.clone());
+        let answers = (0..self.resamples).map(|_| {
+            x.redraw_into(&mut drawn_x, below(&mut rng));
+            y.redraw_into(&mut drawn_y, below(&mut rng));
+            statistic(&drawn_x, &drawn_y)
+        });
+        Ok(self.percentiles(answers.collect()))
+    }
+
     /// The interval of [`improvement`], the runs of both methods being resampled.
     ///
     /// # Errors
@@ -80,14 +110,7 @@ impl Bootstrap {
     /// If the methods have different numbers of tasks, or as [`Bootstrap::interval`].
     pub fn improvement(&self, x: &Scores, y: &Scores) -> Result<Interval, StatisticsError> {
         improvement(x, y)?;
-        let mut rng = self.begin()?;
-        let (mut drawn_x, mut drawn_y) = (x.clone(), y.clone());
-        let answers = (0..self.resamples).map(|_| {
-            x.redraw_into(&mut drawn_x, below(&mut rng));
-            y.redraw_into(&mut drawn_y, below(&mut rng));
-            share_won(&drawn_x, &drawn_y)
-        });
-        Ok(self.percentiles(answers.collect()))
+        self.between(x, y, share_won)
     }
 
     /// The band of a [`super::profile`]: an interval for each threshold by itself.

@@ -79,6 +79,11 @@ impl Scores {
         (0..self.runs).map(|run| of(run) / self.tasks() as f64).collect()
     }
 
+    /// Whether there are several runs and each scores the same, so that they tell nothing about their spread.
+    pub fn runs_agree(&self) -> bool {
+        self.runs > 1 && self.values.chunks_exact(self.runs).all(|task| task.iter().all(|x| *x == task[0]))
+    }
+
     /// The mean of all scores.
     pub fn mean(&self) -> f64 {
         average(&self.values)

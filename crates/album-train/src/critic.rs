@@ -43,16 +43,16 @@ pub fn critic_statistics(
     Ok(statistics)
 }
 
-/// The learned values over a fixed sample of the data, in the unit of its rewards.
+/// The learned values over the data, in the unit of its rewards.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CriticStatistics {
-    /// The greatest V.
+    /// The greatest V of all states.
     pub v_max: f64,
     /// The mean V.
     pub v_mean: f64,
-    /// The least V.
+    /// The least V of all states.
     pub v_min: f64,
-    /// The share of the sample with y_1 <= Q, for critics that have such constraints.
+    /// The share of a fixed sample with y_1 <= Q, for critics that have such constraints.
     pub g_b_satisfied: Option<f64>,
 }
 
@@ -67,9 +67,35 @@ impl CriticStatistics {
         else {
             return Ok(None);
         };
+        // A sample misses the extremes; the network itself is asked about every state where there is one.
+        let (v_max, v_mean, v_min) = match value_range(agent, dataset) {
+            Some((most, mean, least)) => (most / scale, mean / scale, least / scale),
+            None => (v_max, v_mean, v_min),
+        };
         let g_b_satisfied = statistics.get("critic/g_b_satisfied").copied();
         Ok(Some(CriticStatistics { v_max, v_mean, v_min, g_b_satisfied }))
     }
+}
+
+/// The greatest, the mean and the least V over every state of the data; `None` if the agent has no state values.
+fn value_range(agent: &mut dyn Agent, dataset: &Dataset) -> Option<(f64, f64, f64)> {
+    const ROWS: usize = 4096;
+    let (mut most, mut least, mut sum) = (f64::NEG_INFINITY, f64::INFINITY, 0.0);
+    let (mut states, mut values) = (Vec::new(), Vec::new());
+    for first in (0..dataset.len()).step_by(ROWS) {
+        states.clear();
+        for row in first..(first + ROWS).min(dataset.len()) {
+            states.extend_from_slice(dataset.observation(row));
+        }
+        if !agent.value(&states, &mut values) {
+            return None;
+        }
+        for value in values.iter().map(|value| f64::from(*value)) {
+            (most, least) = (most.max(value), least.min(value));
+            sum += value;
+        }
+    }
+    (!dataset.is_empty()).then(|| (most, sum / dataset.len() as f64, least))
 }
 
 /// The best values that the data supports: in a continuous space no state is visited twice, so that these are the

@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct StepTimes {
     #[serde(flatten)]
     step: Timing,
     /// Measured GEMM rate of one thread in GFLOP/s.
@@ -82,8 +82,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             sweep.push(time(threads, batch, width, rounds, &data, rate)?.0);
         }
     }
-    let report = Report { step, gemm_gflops_per_thread: rate, parameters, peak_rss_mib, sweep };
-    if args.json { output::print_json(&report) } else { output::print(&text(&report)) }
+    let times = StepTimes { step, gemm_gflops_per_thread: rate, parameters, peak_rss_mib, sweep };
+    if args.json { output::print_json(&times) } else { output::print(&text(&times)) }
 }
 
 fn time(
@@ -116,9 +116,9 @@ fn time(
     Ok((timing, agent.parameters()))
 }
 
-fn text(report: &Report) -> String {
+fn text(times: &StepTimes) -> String {
     let header = ["threads", "batch", "width", "ms/step", "GFLOP", "share of GEMM rate", "sampling"];
-    let table = std::iter::once(&report.step).chain(&report.sweep).fold(Table::new(header), |table, t| {
+    let table = std::iter::once(&times.step).chain(&times.sweep).fold(Table::new(header), |table, t| {
         table.row([
             t.threads.to_string(),
             t.batch.to_string(),
@@ -129,11 +129,11 @@ fn text(report: &Report) -> String {
             format!("{:.2} %", 100.0 * t.sampling_share),
         ])
     });
-    let peak = report.peak_rss_mib.map_or("unknown".into(), |m| format!("{m:.0} MiB"));
+    let peak = times.peak_rss_mib.map_or("unknown".into(), |m| format!("{m:.0} MiB"));
     format!(
         "{}{} parameters, peak memory {peak}, GEMM rate {:.0} GFLOP/s a thread",
         table.to_text(),
-        report.parameters,
-        report.gemm_gflops_per_thread
+        times.parameters,
+        times.gemm_gflops_per_thread
     )
 }

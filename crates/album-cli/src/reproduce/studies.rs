@@ -3,7 +3,7 @@
 use super::plan::{Plan, Work, shell};
 use super::results::{Results, State};
 use album::Error as Failure;
-use album_experiments::{Cell, Run, Study};
+use album_experiments::{Arm, Run, Study};
 use std::path::Path;
 
 /// The study of a plan with the runs that there are; those that have not begun are in it too.
@@ -20,7 +20,7 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Failure> {
         metrics: experiment.metrics.clone(),
         value_maps: experiment.value_maps,
         command: format!("album reproduce {} --scale {}", shell(&experiment.argument), plan.scale),
-        cells: Vec::new(),
+        arms: Vec::new(),
         outputs: None,
     };
     if let [run] = &plan.runs[..]
@@ -48,13 +48,14 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Failure> {
             },
         };
         let name = task(k);
-        match study.cells.last_mut() {
-            Some(cell) if cell.label == variant.label && cell.task == name => cell.runs.push(run),
-            _ => study.cells.push(Cell {
+        match study.arms.last_mut() {
+            Some(arm) if arm.label == variant.label && arm.task == name => arm.runs.push(run),
+            _ => study.arms.push(Arm {
                 label: variant.label.clone(),
                 method: variant.method.clone(),
                 setting: variant.published_setting(),
                 task: name,
+                baseline: variant.baseline.clone(),
                 at: variant.at.get(&plan.scale).copied(),
                 source: variant.source,
                 runs: vec![run],

@@ -46,8 +46,9 @@ fn every_figure_and_table_is_shown() {
     std::fs::create_dir(folder.path().join("made")).unwrap();
     let plot = album_plot::Plot::new("Pareto").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
     std::fs::write(folder.path().join("made/pareto.svg"), plot.render()).unwrap();
-    let csv = "agent,parameters,GFLOP/step,ms/step,Q/V nets,peak MiB\nalbum,\"2,430,000\",3,10,2,50\n";
-    std::fs::write(folder.path().join("made/cost.csv"), csv).unwrap();
+    let json = r#"{"seeds": 1, "agents": [{"agent": "album", "parameters": 2430000, "gflop_per_step": 3.0,
+        "times": [{"threads": 1, "ms_per_step": 10.0, "deviation": 0.0}], "value_networks": 2, "peak_rss_mib": 50.0}]}"#;
+    std::fs::write(folder.path().join("made/cost.json"), json).unwrap();
     let page = write(&[sweep(folder.path()), cost], &out).unwrap().page;
     let profile = folder.path().join("profile");
 
@@ -63,7 +64,7 @@ fn every_figure_and_table_is_shown() {
         let end = rest.find("</figure>").unwrap();
         assert!(rest[..end].contains("<svg") && rest[..end].contains("<path"), "{figure}");
     }
-    // Success, statistics, improvement and runs of one study, both cost tables of the other, and the overview.
+    // Success, statistics, improvement and runs of one study, the cost table of the other, and the overview.
     assert_eq!(dom.matches("<table>").count(), 7);
     assert!(dom.contains("inside") && dom.contains("outside"));
 

@@ -5,7 +5,7 @@
 use crate::common;
 
 use album_experiments::{ReportError, write};
-use common::{Fake, cell, study, sweep};
+use common::{Fake, arm, study, sweep};
 use std::path::Path;
 
 fn check(name: &str, actual: &str) {
@@ -51,6 +51,13 @@ fn the_page_holds_everything_and_its_links_lead_somewhere() {
     for outside in ["https://", "<script", "@import", "url(", folder.path().to_str().unwrap()] {
         assert!(!page.contains(outside), "{outside}");
     }
+    // The paper's colour scale, whatever the values: gamma is 0.995.
+    let maps = std::fs::read_to_string(out.join("sweep-maps.svg")).unwrap();
+    assert!(
+        maps.contains(">−200<")
+            && maps.contains(">0<")
+            && page.contains("in units of the data&#39;s rewards")
+    );
     // Values of -40,000 need a logarithmic scale.
     assert!(page.contains("− mean V"));
     // Once more is the same.
@@ -66,9 +73,9 @@ fn runs_that_are_missing_or_failed_are_listed() {
     let mut runs = vec![fake(0).write(&folder.path().join("0")), fake(1).write(&folder.path().join("1"))];
     runs[0].failure = Some("a NaN".into());
     runs[1].records = None;
-    let study = study("odd/name", None, vec![cell("ALBUM", "", Fake::default().task, runs)]);
-    let progress = study.progress();
-    assert_eq!((progress.done, progress.failed, progress.planned), (0, 1, 2));
+    let study = study("odd/name", None, vec![arm("ALBUM", "", Fake::default().task, runs)]);
+    let tally = study.tally();
+    assert_eq!((tally.done, tally.failed, tally.planned), (0, 1, 2));
     let twice = [study.clone(), study];
     let written = write(&twice, &folder.path().join("out")).unwrap();
     let page = std::fs::read_to_string(&written.page).unwrap();
@@ -91,8 +98,9 @@ fn outputs_of_commands_are_put_beside_the_published_cost() {
     std::fs::create_dir(&made).unwrap();
     let plot = album_plot::Plot::new("Success & cost").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
     std::fs::write(made.join("pareto.svg"), plot.render()).unwrap();
-    let csv = "agent,parameters,GFLOP/step,ms/step,Q/V nets,peak MiB\nalbum,\"2,430,000\",3,10,2,50\n";
-    std::fs::write(made.join("cost.csv"), csv).unwrap();
+    let json = r#"{"seeds": 1, "agents": [{"agent": "album", "parameters": 2430000, "gflop_per_step": 3.0,
+        "times": [{"threads": 1, "ms_per_step": 10.0, "deviation": 0.0}], "value_networks": 2, "peak_rss_mib": 50.0}]}"#;
+    std::fs::write(made.join("cost.json"), json).unwrap();
     let page = page();
     assert!(page.contains("<figure id=\"cost-pareto\">") && page.contains("Success &amp; cost"));
     assert!(page.contains("2.43 M") && folder.path().join("out/cost-cost.csv").is_file());

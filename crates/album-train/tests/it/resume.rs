@@ -61,6 +61,13 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     assert_eq!(Some(&evaluation), Records::read(&path).unwrap().evaluations.last());
     assert_eq!(evaluation.summary(), result.evaluations[3]);
     assert_eq!(CriticStatistics::of(&mut agent, &data).unwrap(), result.learned_values);
+    // The extremes are of every state of the data, not of a sample.
+    let states: Vec<f32> = (0..data.len()).flat_map(|row| data.observation(row).to_vec()).collect();
+    let mut values = Vec::new();
+    assert!(agent.value(&states, &mut values));
+    let most = f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let learned = result.learned_values.unwrap();
+    assert!((learned.v_max - most / agent.reward_scale()).abs() < 1e-6, "{learned:?} {most}");
     let RunResult { learned_values, data_values, .. } = result.clone();
     let told =
         RunResult { learned_values, data_values, ..RunResult::of(&checkpoint, true, agent.parameters()) };

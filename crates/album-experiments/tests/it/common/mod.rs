@@ -1,7 +1,7 @@
 //! Runs that were never trained: directories as `album train` leaves them, with numbers that tests choose.
 #![allow(clippy::unwrap_used, dead_code)]
 
-use album_experiments::{Cell, Protocol, Run, Source, Study};
+use album_experiments::{Arm, Protocol, Run, Source, Study};
 use album_train::{CriticStatistics, DataStatistics, EvaluationSummary, Records, RunResult, ValueMap};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -102,14 +102,14 @@ impl Fake<'_> {
     }
 }
 
-/// A cell of ALBUM.
-pub fn cell(label: &str, setting: &str, task: &str, runs: Vec<Run>) -> Cell {
+/// A arm of ALBUM.
+pub fn arm(label: &str, setting: &str, task: &str, runs: Vec<Run>) -> Arm {
     let (method, setting, task) = ("ALBUM".into(), setting.into(), task.into());
-    Cell { label: label.into(), method, setting, task, at: None, source: Source::Agent, runs }
+    Arm { label: label.into(), method, setting, task, baseline: None, at: None, source: Source::Agent, runs }
 }
 
 /// A study by the last evaluation.
-pub fn study(name: &str, published: Option<&str>, cells: Vec<Cell>) -> Study {
+pub fn study(name: &str, published: Option<&str>, arms: Vec<Arm>) -> Study {
     Study {
         name: name.into(),
         title: format!("A study of {name}"),
@@ -121,7 +121,7 @@ pub fn study(name: &str, published: Option<&str>, cells: Vec<Cell>) -> Study {
         metrics: vec!["success".into()],
         value_maps: false,
         command: format!("album reproduce {name}"),
-        cells,
+        arms,
         outputs: None,
     }
 }
@@ -129,7 +129,7 @@ pub fn study(name: &str, published: Option<&str>, cells: Vec<Cell>) -> Study {
 /// Two settings of lambda_k on two tasks of the paper and three seeds, with values and maps.
 pub fn sweep(folder: &Path) -> Study {
     let tasks = ["antmaze-large-navigate-singletask-task1-v0", "scene-play-singletask-task2-v0"];
-    let mut cells = Vec::new();
+    let mut arms = Vec::new();
     for (k, lambda_k) in [0.0, 1.0].into_iter().enumerate() {
         for (t, task) in tasks.into_iter().enumerate() {
             let runs = (0..3u64).map(|seed| {
@@ -141,10 +141,10 @@ pub fn sweep(folder: &Path) -> Study {
                 fake.write(&folder.join(format!("runs/{k}-{t}-{seed}")))
             });
             let (label, setting) = (format!("lambda_k = {lambda_k}"), format!("lambda_k={lambda_k}"));
-            cells.push(cell(&label, &setting, task, runs.collect()));
+            arms.push(arm(&label, &setting, task, runs.collect()));
         }
     }
-    let mut sweep = study("sweep", Some("boundedness"), cells);
+    let mut sweep = study("sweep", Some("boundedness"), arms);
     sweep.metrics = ["condition", "v_max", "v_mean", "v_max_minus_v_mean", "g_b_satisfied", "success"]
         .map(str::to_owned)
         .into();

@@ -3,7 +3,7 @@
 use crate::measure;
 use crate::published::Published;
 use crate::reference::{Lookup, Reference, Wanted, place};
-use crate::study::{Cell, Study};
+use crate::study::{Arm, Study};
 use album_stats::{Bootstrap, Divisor, Interval, Scores, deviation};
 
 /// The master seed of every bootstrap: the same runs make the same page.
@@ -30,7 +30,7 @@ pub enum Verdict {
     /// It is not.
     Outside,
     /// There is only one seed, so there is no interval.
-    CannotTell,
+    Undetermined,
 }
 
 impl Verdict {
@@ -39,18 +39,18 @@ impl Verdict {
         match self {
             Verdict::Inside => "inside",
             Verdict::Outside => "outside",
-            Verdict::CannotTell => "cannot tell",
+            Verdict::Undetermined => "undetermined",
         }
     }
 }
 
 /// One measured number with all that is said about it.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct Estimate {
     /// The variant.
     pub variant: String,
-    /// The place of the line's first cell in the study.
-    pub cell: usize,
+    /// The place of the line's first arm in the study.
+    pub arm: usize,
     /// The environment, without version.
     pub environment: String,
     /// The number of the task, or `average`.
@@ -67,7 +67,8 @@ pub struct Line {
     pub scores: Option<Scores>,
     /// By what the deviation divides: as the published one, or the number of seeds where that cannot be told.
     pub divisor: Divisor,
-    /// The 95 % interval of the mean, with two seeds or more.
+    /// The 95 % interval of the mean; none with one seed, and none where all seeds are equal, because a bootstrap of
+    /// equal numbers says nothing about their spread.
     pub interval: Option<Interval>,
     /// Whether the value is the same for every seed.
     pub exact: bool,
@@ -75,7 +76,7 @@ pub struct Line {
     pub reference: Reference,
 }
 
-impl Line {
+impl Estimate {
     /// The mean over seeds and tasks.
     pub fn mean(&self) -> Option<f64> {
         self.scores.as_ref().map(Scores::mean)
@@ -85,6 +86,11 @@ impl Line {
     pub fn deviation(&self) -> Option<f64> {
         let scores = self.scores.as_ref().filter(|scores| scores.runs() > 1 && !self.exact)?;
         deviation(&scores.run_means(), self.divisor)
+    }
+
+    /// Whether there are several seeds and each has the same scores.
+    pub fn all_equal(&self) -> bool {
+        self.scores.as_ref().is_some_and(Scores::runs_agree)
     }
 
     /// The interquartile mean of several tasks.
@@ -110,74 +116,77 @@ impl Line {
             let half_a_digit = 0.5 * 10f64.powi(-(digits as i32)) * (1.0 + 1e-9);
             return Some(if difference.abs() <= half_a_digit { Verdict::Inside } else { Verdict::Outside });
         }
-        let Some(interval) = self.interval else { return Some(Verdict::CannotTell) };
-        let measured = 0.5 * (interval.high - interval.low);
+        let measured = match self.interval {
+            Some(interval) => 0.5 * (interval.high - interval.low),
+            None if self.all_equal() => 0.0,
+            None => return Some(Verdict::Undetermined),
+        };
         let published = row.std.zip(row.seeds).map_or(0.0, |(std, n)| NORMAL_95 * std / f64::from(n).sqrt());
         let inside = difference.abs() <= measured.hypot(published);
         Some(if inside { Verdict::Inside } else { Verdict::Outside })
     }
 }
 
-/// The variants of a study in order, each with the places of its cells.
+/// The variants of a study in order, each with the places of its arms.
 pub fn variants(study: &Study) -> Vec<(&str, Vec<usize>)> {
     let mut variants: Vec<(&str, Vec<usize>)> = Vec::new();
-    for (place, cell) in study.cells.iter().enumerate() {
-        match variants.iter_mut().find(|variant| variant.0 == cell.label) {
+    for (place, arm) in study.arms.iter().enumerate() {
+        match variants.iter_mut().find(|variant| variant.0 == arm.label) {
             Some(variant) => variant.1.push(place),
-            None => variants.push((&cell.label, vec![place])),
+            None => variants.push((&arm.label, vec![place])),
         }
     }
     variants
 }
 
 /// All lines of a metric: variant by variant, task by task, averages behind the tasks they are of.
-pub fn lines(study: &Study, published: &Published, metric: &str) -> Vec<Line> {
+pub fn estimates(study: &Study, published: &Published, metric: &str) -> Vec<Estimate> {
     let lookup = Lookup::new(published, study);
     let mut lines = Vec::new();
-    for (_, cells) in variants(study) {
+    for (_, arms) in variants(study) {
         let mut environments: Vec<(String, Vec<usize>)> = Vec::new();
-        for &cell in &cells {
-            let (environment, task) = place(&study.cells[cell].task);
-            let reference = lookup.task(&wanted(&study.cells[cell], metric), &environment, &task);
-            lines.extend(line(study, &[cell], metric, Over::Task, (environment.clone(), task), reference));
+        for &arm in &arms {
+            let (environment, task) = place(&study.arms[arm].task);
+            let reference = lookup.task(&wanted(&study.arms[arm], metric), &environment, &task);
+            lines.extend(estimate(study, &[arm], metric, Over::Task, (environment.clone(), task), reference));
             match environments.iter_mut().find(|known| known.0 == environment) {
-                Some(known) => known.1.push(cell),
-                None => environments.push((environment, vec![cell])),
+                Some(known) => known.1.push(arm),
+                None => environments.push((environment, vec![arm])),
             }
         }
         // What is the same for every seed is a fact about each task; averages say nothing more.
-        let first = &study.cells[cells[0]];
+        let first = &study.arms[arms[0]];
         if metric != "success" {
             continue;
         }
-        for (environment, cells) in environments.iter().filter(|known| known.1.len() == 5) {
+        for (environment, arms) in environments.iter().filter(|known| known.1.len() == 5) {
             let reference = lookup.task(&wanted(first, metric), environment, "average");
             let place = (environment.clone(), "average".to_owned());
-            lines.extend(line(study, cells, metric, Over::Environment, place, reference));
+            lines.extend(estimate(study, arms, metric, Over::Environment, place, reference));
         }
         if environments.len() > 1 {
             let reference = lookup.overall(&wanted(first, metric));
             let place = ("average".to_owned(), "average".to_owned());
-            lines.extend(line(study, &cells, metric, Over::All, place, reference));
+            lines.extend(estimate(study, &arms, metric, Over::All, place, reference));
         }
     }
     lines
 }
 
-fn wanted<'a>(cell: &'a Cell, metric: &'a str) -> Wanted<'a> {
-    Wanted { method: &cell.method, setting: &cell.setting, metric }
+fn wanted<'a>(arm: &'a Arm, metric: &'a str) -> Wanted<'a> {
+    Wanted { method: &arm.method, setting: &arm.setting, metric }
 }
 
-/// A line over some cells of one variant; none if the metric means nothing there.
-fn line(
+/// A line over some arms of one variant; none if the metric means nothing there.
+fn estimate(
     study: &Study,
-    cells: &[usize],
+    arms: &[usize],
     metric: &str,
     over: Over,
     (environment, task): (String, String),
     reference: Reference,
-) -> Option<Line> {
-    let chosen: Vec<&Cell> = cells.iter().map(|&cell| &study.cells[cell]).collect();
+) -> Option<Estimate> {
+    let chosen: Vec<&Arm> = arms.iter().map(|&arm| &study.arms[arm]).collect();
     let (scores, done) = matrix(study, &chosen, metric);
     if scores.is_none() && matches!(reference, Reference::None) && (metric != "success" || over != Over::Task)
     {
@@ -192,19 +201,19 @@ fn line(
         Reference::Same(row) => row.divisor.unwrap_or(Divisor::Count),
         _ => Divisor::Count,
     };
-    let exact = chosen.iter().all(|cell| measure::is_exact(cell, metric));
-    let several = scores.as_ref().filter(|scores| scores.runs() > 1 && !exact);
+    let exact = chosen.iter().all(|arm| measure::is_exact(arm, metric));
+    let several = scores.as_ref().filter(|scores| scores.runs() > 1 && !exact && !scores.runs_agree());
     let interval =
         several.and_then(|scores| Bootstrap::new(BOOTSTRAP_SEED).interval(scores, Scores::mean).ok());
-    Some(Line {
+    Some(Estimate {
         variant: chosen[0].label.clone(),
-        cell: cells[0],
+        arm: arms[0],
         environment,
         task,
         over,
         metric: metric.to_owned(),
         done,
-        planned: chosen.iter().map(|cell| cell.runs.len()).max().unwrap_or(0),
+        planned: chosen.iter().map(|arm| arm.runs.len()).max().unwrap_or(0),
         scores,
         divisor,
         interval,
@@ -213,10 +222,10 @@ fn line(
     })
 }
 
-/// The scores of the seeds that have one on each of these cells' tasks, and how many those are.
-pub(crate) fn matrix(study: &Study, cells: &[&Cell], metric: &str) -> (Option<Scores>, usize) {
+/// The scores of the seeds that have one on each of these arms' tasks, and how many those are.
+pub(crate) fn matrix(study: &Study, arms: &[&Arm], metric: &str) -> (Option<Scores>, usize) {
     let values: Vec<Vec<(u64, f64)>> =
-        cells.iter().map(|cell| measure::values(cell, study.protocol, metric)).collect();
+        arms.iter().map(|arm| measure::values(arm, study.protocol, metric)).collect();
     let of = |seed: u64, values: &Vec<(u64, f64)>| values.iter().find(|v| v.0 == seed).map(|v| v.1);
     let seeds = values.first().map_or(&[][..], Vec::as_slice).iter().map(|value| value.0);
     let rows: Vec<Vec<f64>> =
