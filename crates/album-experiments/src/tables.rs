@@ -60,10 +60,9 @@ fn ranks(scores: &[Estimate]) -> Vec<Rank> {
         let rivals = scores.iter().filter(|other| place(other) == place(line));
         let means: BTreeSet<i64> = rivals.clone().filter_map(shown).collect();
         let mut best = means.iter().rev();
-        match shown(line) {
-            _ if rivals.count() < 2 => Rank::None,
-            own if own.is_some() && own.as_ref() == best.next() => Rank::Best,
-            own if own.is_some() && own.as_ref() == best.next() => Rank::Second,
+        match (rivals.count(), shown(line)) {
+            (2.., own @ Some(_)) if own.as_ref() == best.next() => Rank::Best,
+            (3.., own @ Some(_)) if own.as_ref() == best.next() => Rank::Second,
             _ => Rank::None,
         }
     };

@@ -123,7 +123,7 @@ fn learner(name: &str, threads: usize, seed: u64) -> Result<(Learner, album_data
 }
 
 fn measure(name: &str, args: &Args) -> Result<Measured, Failure> {
-    let (mut agent, data) = learner(name, args.threads[0], args.seed)?;
+    let (mut agent, data) = learner(name, args.threads.last().copied().unwrap_or(0), args.seed)?;
     let times = time_steps(&mut agent, &data, args.steps)?;
     // The mean of an even and an odd step, because some agents do not do the same at both.
     let pairs: Vec<f64> =

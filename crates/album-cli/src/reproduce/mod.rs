@@ -298,7 +298,7 @@ fn list(json: bool) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for name in names() {
         let experiment = Experiment::find(name)?;
-        let runs = |scale| experiment.specs(scale).map(|specs| specs.len().max(1));
+        let runs = |scale| experiment.run_count(scale);
         lines.push(Line {
             name: name.to_owned(),
             small: runs(Scale::Small)?,

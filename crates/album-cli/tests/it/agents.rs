@@ -127,18 +127,22 @@ fn cost_is_measured_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["bench", "cost", "--agents", "album,rebrac*", "--rounds", "1", "--steps", "2", "--json"];
     let report = json(folder.path(), &args);
-    let rows = report["rows"].as_array().unwrap();
+    let rows = report["agents"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
     assert_eq!((rows[0]["agent"].as_str(), rows[1]["agent"].as_str()), (Some("album"), Some("rebrac*")));
     for row in rows {
-        for key in ["parameters", "gflop_per_step", "ms_per_step", "value_networks", "peak_rss_mib"] {
+        for key in ["parameters", "gflop_per_step", "value_networks", "peak_rss_mib"] {
             assert!(row[key].as_f64().unwrap() > 0.0, "{key}");
         }
+        assert_eq!(row["times"][0]["threads"], 1, "{row}");
+        assert!(row["times"][0]["ms_per_step"].as_f64().unwrap() > 0.0, "{row}");
     }
     // Twice the multiply-adds: Q forward and back, V on s and s', forward on s_K, the actor, and Q of its action.
     assert!((rows[0]["gflop_per_step"].as_f64().unwrap() - 6.1).abs() < 0.1, "{}", rows[0]["gflop_per_step"]);
     let svg = std::fs::read_to_string(folder.path().join("album-cost/pareto.svg")).unwrap();
     assert!(svg.contains("album") && svg.contains("Pareto frontier"));
+    let svg = std::fs::read_to_string(folder.path().join("album-cost/cost.svg")).unwrap();
+    assert!(svg.contains("Q/V nets") && svg.contains(">published<"));
     assert!(folder.path().join("album-cost/cost.csv").exists());
     fails(folder.path(), &["bench", "cost", "--agents", "albun"], 2, &["did you mean `album`"]);
 }
