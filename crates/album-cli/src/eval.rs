@@ -2,9 +2,9 @@
 
 use crate::resources::ResourceArgs;
 use crate::{output, video};
-use album::{Error as Failure, Problem, RunConfig, Trained};
+use album::{Error as Failure, Trained};
 use album_agents::Agent;
-use album_data::doctor;
+use album_tabular::{ValueSummary, in_sample_values};
 use album_train::{Episode, Outcome, Plan, RunResult, StopFlag, critic_statistics, episode_seeds, evaluate};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ struct Report {
 #[derive(Serialize)]
 struct Critic {
     learned: BTreeMap<String, f64>,
-    v_star: doctor::Values,
+    v_star: ValueSummary,
 }
 
 /// Runs `album eval`.
@@ -90,7 +90,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         films.push(path);
     }
     let critic = if args.critic {
-        Some(Critic { learned: critic_statistics(&mut agent, &data)?, v_star: v_star(&config)? })
+        let v_star = in_sample_values(&data, config.setup()?.common().gamma)?.summary;
+        Some(Critic { learned: critic_statistics(&mut agent, &data)?, v_star })
     } else {
         None
     };
@@ -141,15 +142,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         text.push_str(&format!("\n{}", critic_lines(&critic)));
     }
     output::print(&text)
-}
-
-/// The best values that the data supports.
-fn v_star(config: &RunConfig) -> Result<doctor::Values, Failure> {
-    let Problem::Ogbench(task) = &config.problem;
-    let path = config.problem.locate(config.data.as_deref())?.ready()?;
-    let report = doctor::examine(path, doctor::Labels::Task(task), config.setup()?.common().gamma)?;
-    let values = report.labels.and_then(|labels| labels.v_star);
-    values.ok_or_else(|| Failure::Load(format!("{task}: the data has numbers that are not finite")))
 }
 
 fn critic_lines(Critic { learned, v_star }: &Critic) -> String {

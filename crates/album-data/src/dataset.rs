@@ -1,5 +1,6 @@
 //! Transitions as the neural agents use them, in memory or in mapped files.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use album_base::rng;
@@ -32,6 +33,47 @@ pub struct Rows {
     pub masks: Vec<f32>,
     /// Whether this row is the last of its episode.
     pub terminals: Vec<bool>,
+}
+
+/// The columns of [`Rows`], borrowed from them or from a [`Dataset`]. Without labels, `rewards` and `masks` are empty.
+#[derive(Debug, Clone)]
+pub struct RowsView<'a> {
+    /// Numbers in one observation.
+    pub observation_dim: usize,
+    /// Numbers in one action.
+    pub action_dim: usize,
+    /// The states, row by row.
+    pub observations: Cow<'a, [f32]>,
+    /// The action taken in each state.
+    pub actions: Cow<'a, [f32]>,
+    /// The reward of each state and action.
+    pub rewards: Cow<'a, [f32]>,
+    /// 0 where the task is solved in this state, so that nothing follows; else 1.
+    pub masks: Cow<'a, [f32]>,
+    /// Whether this row is the last of its episode.
+    pub terminals: Cow<'a, [bool]>,
+}
+
+impl RowsView<'_> {
+    /// The rows that start a transition: all but the last of each episode.
+    pub fn acting(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
+        (0..self.terminals.len()).filter(|&row| !self.terminals[row])
+    }
+}
+
+impl Rows {
+    /// Borrows the columns.
+    pub fn view(&self) -> RowsView<'_> {
+        RowsView {
+            observation_dim: self.observation_dim,
+            action_dim: self.action_dim,
+            observations: Cow::Borrowed(&self.observations),
+            actions: Cow::Borrowed(&self.actions),
+            rewards: Cow::Borrowed(&self.rewards),
+            masks: Cow::Borrowed(&self.masks),
+            terminals: Cow::Borrowed(&self.terminals),
+        }
+    }
 }
 
 /// Logged transitions of one task.
@@ -331,16 +373,6 @@ impl Dataset {
         &self.actions[row * self.action_dim..][..self.action_dim]
     }
 
-    /// Observations by row.
-    pub(crate) fn all_observations(&self) -> &[f32] {
-        &self.observations
-    }
-
-    /// Actions by row.
-    pub(crate) fn actions(&self) -> &[f32] {
-        &self.actions
-    }
-
     /// Rewards by row.
     pub(crate) fn rewards(&self) -> &[f32] {
         &self.rewards
@@ -349,6 +381,25 @@ impl Dataset {
     /// Masks by row.
     pub(crate) fn masks(&self) -> &[f32] {
         &self.masks
+    }
+
+    /// The columns, row by row: borrowed, or copied where this is a part of a dataset.
+    pub fn view(&self) -> RowsView<'_> {
+        let mut terminals = Vec::with_capacity(self.episodes.rows());
+        for episode in 0..self.episodes.len() {
+            terminals.resize(terminals.len() + self.episodes.length(episode), false);
+            terminals.push(true);
+        }
+        let [observations, actions, rewards, masks] = self.columns().map(|(column, width)| {
+            if column.len() == terminals.len() * width {
+                return Cow::Borrowed(&column[..]);
+            }
+            let parts = (0..self.episodes.len()).map(|e| of_rows(column, &self.episodes.rows_of(e), width));
+            Cow::Owned(parts.collect::<Vec<_>>().concat())
+        });
+        let (observation_dim, action_dim) = (self.observation_dim, self.action_dim);
+        let terminals = Cow::Owned(terminals);
+        RowsView { observation_dim, action_dim, observations, actions, rewards, masks, terminals }
     }
 
     fn row(&self, transition: usize) -> usize {

@@ -43,7 +43,6 @@ mod column;
 pub mod columns;
 mod dataset;
 mod directory;
-pub mod doctor;
 mod episodes;
 mod error;
 mod limits;
@@ -60,7 +59,7 @@ mod view;
 mod writer;
 
 pub use array::{Array, DType, Data};
-pub use dataset::{ACTION_LIMIT, Dataset, HoldOutError, Rows};
+pub use dataset::{ACTION_LIMIT, Dataset, HoldOutError, Rows, RowsView};
 pub use episodes::{Episodes, Location};
 pub use error::{DataError, Place};
 pub use limits::Limits;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use album_agents::{Agent, Metrics};
-use album_data::returns::suffix_returns;
 use album_data::{Dataset, Sampler, Segments};
+use album_tabular::in_sample_values;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TrainError;
@@ -98,44 +98,35 @@ fn value_range(agent: &mut dyn Agent, dataset: &Dataset) -> Option<(f64, f64, f6
     (!dataset.is_empty()).then(|| (most, sum / dataset.len() as f64, least))
 }
 
-/// The best values that the data supports: in a continuous space no state is visited twice, so that these are the
-/// discounted returns of what was recorded.
+/// V*_D over all transitions, as [`in_sample_values`] defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataStatistics {
-    /// The greatest V*_D.
+    /// The largest V*_D.
     pub v_max: f64,
-    /// The mean over all transitions.
+    /// The mean V*_D.
     pub v_mean: f64,
-    /// The least V*_D.
+    /// The smallest V*_D.
     pub v_min: f64,
     /// The share of trajectories that reach the goal.
     pub trajectories_reaching_goal: f64,
 }
 
 impl DataStatistics {
-    /// One backward pass over the data.
-    pub fn of(data: &Dataset, gamma: f64) -> Self {
+    /// Solves for the values and counts the goals.
+    pub fn of(data: &Dataset, gamma: f64) -> Result<Self, TrainError> {
+        let v_star = in_sample_values(data, gamma)?.summary;
         let episodes = data.episodes();
-        let (mut v_max, mut v_min, mut sum, mut first, mut reached) =
-            (f64::NEG_INFINITY, f64::INFINITY, 0.0, 0, 0);
-        for episode in 0..episodes.len() {
-            let rows = first..first + episodes.length(episode);
-            first = rows.end;
-            let rewards: Vec<f64> = rows.clone().map(|t| f64::from(data.reward(t))).collect();
-            let masks: Vec<f64> = rows.clone().map(|t| f64::from(data.mask(t))).collect();
-            // Nothing follows the last row of the slice.
-            for value in suffix_returns(&rewards, Some(&masks), &vec![false; rows.len()], gamma) {
-                (v_max, v_min) = (v_max.max(value), v_min.min(value));
-                sum += value;
-            }
-            reached += usize::from(masks.contains(&0.0));
-        }
-        DataStatistics {
-            v_max,
-            v_mean: sum / data.len().max(1) as f64,
-            v_min,
-            trajectories_reaching_goal: reached as f64 / episodes.len().max(1) as f64,
-        }
+        let reaches_goal = |&episode: &usize| {
+            let first = episodes.start(episode);
+            (first..first + episodes.length(episode)).any(|t| data.mask(t) == 0.0)
+        };
+        let reached = (0..episodes.len()).filter(reaches_goal).count();
+        Ok(DataStatistics {
+            v_max: v_star.max,
+            v_mean: v_star.mean,
+            v_min: v_star.min,
+            trajectories_reaching_goal: reached as f64 / episodes.len() as f64,
+        })
     }
 }
 
@@ -150,14 +141,14 @@ mod tests {
         let data = Dataset::from_rows(Rows {
             observation_dim: 1,
             action_dim: 1,
-            observations: vec![0.0; 6],
+            observations: vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
             actions: vec![0.0; 6],
             rewards: vec![-1.0, -1.0, 0.0, -1.0, 0.0, 0.0],
             masks: vec![1.0, 1.0, 1.0, 1.0, 0.0, 1.0],
             terminals: vec![false, false, true, false, false, true],
         })
         .unwrap();
-        let values = DataStatistics::of(&data, 0.5);
+        let values = DataStatistics::of(&data, 0.5).unwrap();
         // -1.5, -1 and -1, 0.
         assert_eq!((values.v_max, values.v_min, values.v_mean), (0.0, -1.5, -0.875));
         assert_eq!(values.trajectories_reaching_goal, 0.5);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use album_agents::AgentError;
 use album_data::SegmentError;
 use album_envs::EnvError;
+use album_tabular::TabularError;
 
 /// Why a run could not start, go on or be read.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +162,10 @@ pub enum TrainError {
     #[error(transparent)]
     Segments(#[from] SegmentError),
 
+    /// V*_D of the data could not be computed.
+    #[error("V*_D of the data: {0}")]
+    InSampleValues(#[from] TabularError),
+
     /// The environment failed during an evaluation.
     #[error("evaluation: {0}")]
     Env(#[from] EnvError),
@@ -193,7 +198,11 @@ fn kept(checkpoint: &Option<u64>) -> String {
 impl TrainError {
     /// Whether numbers went wrong, rather than files or configurations.
     pub fn is_numerical(&self) -> bool {
-        matches!(self, TrainError::NotFinite { .. })
+        match self {
+            TrainError::NotFinite { .. } => true,
+            TrainError::InSampleValues(error) => error.is_numerical(),
+            _ => false,
+        }
     }
 
     /// Whether the system failed to read or write, rather than what was read being wrong.

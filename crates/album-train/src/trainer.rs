@@ -309,7 +309,7 @@ impl Trainer<'_> {
         let mut result = RunResult::new(self.identity, progress, finished, self.agent.parameters(), weights);
         if finished {
             result.learned_values = CriticStatistics::of(self.agent, self.dataset)?;
-            result.data_values = Some(DataStatistics::of(self.dataset, self.agent.segments().gamma));
+            result.data_values = Some(DataStatistics::of(self.dataset, self.agent.segments().gamma)?);
         }
         if let Some(evaluator) = &self.evaluator {
             result = result.with_versions(evaluator.envs.versions());

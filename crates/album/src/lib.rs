@@ -1,6 +1,7 @@
 //! Offline reinforcement learning from the Lifted Bellman Linear Program.
 
 pub mod config;
+pub mod doctor;
 mod error;
 mod problem;
 mod resources;

@@ -2,10 +2,11 @@
 
 use crate::output;
 use album::Error as Failure;
+use album::doctor::{self, Labels, Report, Warning};
 use album_base::number::{compact, fixed, grouped, percent};
 use album_data::DataError;
-use album_data::doctor::{self, Labels, Report, Values, Warning};
 use album_data::ogbench::{Environment, TaskName};
+use album_tabular::{TabularError, ValueSummary};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -57,11 +58,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut report = match doctor::examine(file, labels, args.gamma) {
         // A name that was not given as the task is only a hint.
-        Err(
+        Err(TabularError::Data(
             error @ (DataError::OtherEnvironment { .. }
             | DataError::WrongShape { .. }
             | DataError::Missing { .. }),
-        ) if asked.is_none() && task.is_some() => {
+        )) if asked.is_none() && task.is_some() => {
             task = None;
             let mut report = doctor::examine(file, Labels::None, args.gamma)?;
             let message = format!("the contents are not what the name of the file says: {error}");
@@ -295,7 +296,7 @@ fn rewards(page: &mut Page, report: &Report) {
     );
     page.section(&format!("Values (discount {})", labels.gamma));
     page.lines.push(format!("{:>NAMES$}  {:>10} {:>10} {:>10}", "", "max", "mean", "min"));
-    let values = |v: &Values| [v.max, v.mean, v.min].map(|x| format!("{:>10}", fixed(x, 2))).join(" ");
+    let values = |v: &ValueSummary| [v.max, v.mean, v.min].map(|x| format!("{:>10}", fixed(x, 2))).join(" ");
     if let Some(v_star) = &labels.v_star {
         page.lines.push(format!("{:>NAMES$}  {}", "V*_D", values(v_star)));
     }

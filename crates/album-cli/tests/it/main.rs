@@ -7,6 +7,7 @@ mod data_fetch;
 mod data_generate;
 mod data_import;
 mod data_inspect;
+mod in_sample;
 mod ogbench;
 mod report;
 mod reproduce;

@@ -20,7 +20,7 @@ pub(crate) fn check_npz(npz: &Npz, environment: &'static Environment) -> Result<
 }
 
 /// The environments whose data looks like this. More than one where mazes differ only in size.
-pub(crate) fn environments_like(path: &Path) -> Result<Vec<&'static Environment>, DataError> {
+pub fn environments_like(path: &Path) -> Result<Vec<&'static Environment>, DataError> {
     Ok(Shapes::read(path)?.environments())
 }
 

@@ -22,12 +22,14 @@ mod goal;
 mod load;
 mod locomaze;
 mod manipulation;
-pub(crate) mod raw;
+mod raw;
 mod task_name;
 mod transitions;
 
 pub use environment::{ENVIRONMENTS, Environment, Family};
+pub use fit::environments_like;
 pub use goal::{Goal, within};
 pub use load::{Label, Needs, RowState, load_labelled, load_own, load_task};
 pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};
+pub use raw::Raw;
 pub use task_name::{TaskName, UnknownDataset, UnknownTask};

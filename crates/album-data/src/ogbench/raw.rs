@@ -10,9 +10,11 @@ use crate::ogbench::load::{Label, Needs, RowState};
 use crate::ogbench::{TaskName, fit, transitions};
 
 /// A file's columns: shapes are as they must be, numbers are as they are.
-pub(crate) struct Raw {
+#[derive(Debug)]
+pub struct Raw {
+    /// The columns.
     pub rows: Rows,
-    /// Where the first number of `qpos` stands that is none: row, column and what it is.
+    /// The first number of `qpos` that is NaN or infinite: its row, its column and what it is.
     pub bad_qpos: Option<(usize, usize, f32)>,
 }
 

@@ -2,7 +2,6 @@
 
 mod columns;
 mod common;
-mod doctor;
 mod hostile;
 mod memory;
 mod numpy;

@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use album_data::NpzWriter;
-//! use album_data::doctor::{Labels, examine};
+//! use album::doctor::{Labels, examine};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
@@ -24,27 +24,23 @@
 //! ```
 
 mod columns;
-mod graph;
 mod labels;
-mod value;
+mod repeats;
 mod warnings;
 
 use std::path::Path;
 
+use album_data::ogbench::{
+    Environment, Label, Needs, Raw, TaskName, environments_like, load_labelled, load_task,
+};
+use album_data::{ACTION_LIMIT, DataError, Episodes, Npz, Place, RowsView};
+use album_tabular::{JoinedStates, TabularError};
 use serde::Serialize;
 
 pub use columns::{Column, Located};
-pub use graph::Repeats;
 pub use labels::{Bin, LabelReport};
-pub use value::Values;
+pub use repeats::Repeats;
 pub use warnings::Warning;
-
-use crate::dataset::{ACTION_LIMIT, Dataset, Rows};
-use crate::episodes::Episodes;
-use crate::error::{DataError, Place};
-use crate::npz::Npz;
-use crate::ogbench::raw::Raw;
-use crate::ogbench::{Environment, Label, Needs, TaskName, fit, load_labelled, load_task};
 
 /// The paper's K, below which the length of an episode matters.
 pub const K: usize = 10;
@@ -115,22 +111,25 @@ pub fn has_own_rewards(path: impl AsRef<Path>) -> Result<bool, DataError> {
 ///
 /// Only what cannot be read at all is an error: a damaged archive, a missing array, shapes that do not fit each other
 /// or the task's environment, no transition. The numbers in a folder were checked when it was imported.
-pub fn examine(path: impl AsRef<Path>, labels: Labels<'_>, gamma: f64) -> Result<Report, DataError> {
+pub fn examine(path: impl AsRef<Path>, labels: Labels<'_>, gamma: f64) -> Result<Report, TabularError> {
     let path = path.as_ref();
     if path.is_dir() {
         let dataset = match labels {
             Labels::Task(task) => load_task(path, task)?,
             _ => load_labelled(path, Needs::default(), |_| Label { reward: 0.0, mask: 1.0 })?,
         };
-        let labelled = matches!(labels, Labels::Task(_));
-        return examine_rows(View::of_dataset(&dataset, labelled), gamma, path);
+        let mut rows = dataset.view();
+        if !matches!(labels, Labels::Task(_)) {
+            (rows.rewards, rows.masks) = Default::default();
+        }
+        return examine_rows(rows, gamma, path);
     }
     let Raw { rows, bad_qpos } = match labels {
         Labels::Task(task) => Raw::task(path, task)?,
         Labels::Own => Raw::own(path)?,
         Labels::None => Raw::unlabelled(path)?,
     };
-    let mut report = examine_rows(View::of_rows(&rows), gamma, path)?;
+    let mut report = examine_rows(rows.view(), gamma, path)?;
     if let Some((row, column, found)) = bad_qpos {
         let bad = Located::new("qpos", None, row, Some(column), found);
         report.warnings.insert(0, warnings::bad_qpos(&bad));
@@ -139,58 +138,19 @@ pub fn examine(path: impl AsRef<Path>, labels: Labels<'_>, gamma: f64) -> Result
     Ok(report)
 }
 
-/// The columns to examine, as in [`Rows`]. Without labels, `rewards` and `masks` are empty.
-struct View<'a> {
-    observation_dim: usize,
-    action_dim: usize,
-    observations: &'a [f32],
-    actions: &'a [f32],
-    rewards: &'a [f32],
-    masks: &'a [f32],
-    terminals: Vec<bool>,
-}
-
-impl<'a> View<'a> {
-    fn of_rows(rows: &'a Rows) -> Self {
-        Self {
-            observation_dim: rows.observation_dim,
-            action_dim: rows.action_dim,
-            observations: &rows.observations,
-            actions: &rows.actions,
-            rewards: &rows.rewards,
-            masks: &rows.masks,
-            terminals: rows.terminals.clone(),
-        }
-    }
-
-    fn of_dataset(dataset: &'a Dataset, labelled: bool) -> Self {
-        let mut terminals = vec![false; dataset.episodes().rows()];
-        dataset.episodes().last_rows().for_each(|row| terminals[row] = true);
-        Self {
-            observation_dim: dataset.observation_dim(),
-            action_dim: dataset.action_dim(),
-            observations: dataset.all_observations(),
-            actions: dataset.actions(),
-            rewards: if labelled { dataset.rewards() } else { &[] },
-            masks: if labelled { dataset.masks() } else { &[] },
-            terminals,
-        }
-    }
-}
-
 /// The environments whose data looks like this. More than one where mazes differ only in size.
 pub fn looks_like(path: impl AsRef<Path>) -> Result<Vec<&'static Environment>, DataError> {
-    fit::environments_like(path.as_ref())
+    environments_like(path.as_ref())
 }
 
-fn examine_rows(mut rows: View<'_>, gamma: f64, path: &Path) -> Result<Report, DataError> {
+fn examine_rows(mut rows: RowsView<'_>, gamma: f64, path: &Path) -> Result<Report, TabularError> {
     let unfinished = rows.terminals.last() == Some(&false);
-    if let Some(last) = rows.terminals.last_mut() {
+    if let Some(last) = rows.terminals.to_mut().last_mut() {
         *last = true;
     }
     let episodes = Episodes::from_last_rows(&rows.terminals);
     if episodes.transitions() == 0 {
-        return Err(DataError::NoTransitions { place: Place::file(path) });
+        return Err(DataError::NoTransitions { place: Place::file(path) }.into());
     }
     let mut lengths: Vec<usize> = (0..episodes.len()).map(|episode| episodes.length(episode)).collect();
     lengths.sort_unstable();
@@ -198,22 +158,21 @@ fn examine_rows(mut rows: View<'_>, gamma: f64, path: &Path) -> Result<Report, D
     let all = |_: usize| true;
     let acting = |row: usize| !rows.terminals[row];
     let (observations, bad_observations) =
-        columns::columns("observations", rows.observations, rows.observation_dim, all);
-    let (actions, bad_actions) = columns::columns("actions", rows.actions, rows.action_dim, acting);
-    let (_, bad_rewards) = columns::columns("rewards", rows.rewards, 1, acting);
-    let (_, bad_masks) = columns::columns("masks", rows.masks, 1, acting);
+        columns::columns("observations", &rows.observations, rows.observation_dim, all);
+    let (actions, bad_actions) = columns::columns("actions", &rows.actions, rows.action_dim, acting);
+    let (_, bad_rewards) = columns::columns("rewards", &rows.rewards, 1, acting);
+    let (_, bad_masks) = columns::columns("masks", &rows.masks, 1, acting);
     let non_finite: Vec<Located> =
         [bad_observations, bad_actions, bad_rewards, bad_masks].into_iter().flatten().collect();
-    let outside = columns::first("actions", rows.actions, rows.action_dim, acting, |a| {
+    let outside = columns::first("actions", &rows.actions, rows.action_dim, acting, |a| {
         a.is_finite() && a.abs() > 2.0 - ACTION_LIMIT
     });
     let saturated =
-        columns::first("actions", rows.actions, rows.action_dim, acting, |a| a.abs() >= ACTION_LIMIT);
+        columns::first("actions", &rows.actions, rows.action_dim, acting, |a| a.abs() >= ACTION_LIMIT);
     let entries = episodes.transitions() * rows.action_dim;
 
-    let graph = graph::Graph::new(&rows, &episodes);
-    let labels =
-        if rows.rewards.is_empty() { None } else { Some(labels::examine(&rows, &episodes, &graph, gamma)) };
+    let joined = JoinedStates::new(&rows);
+    let labels = (!rows.rewards.is_empty()).then(|| labels::examine(&rows, &episodes, &joined, gamma));
     let mut report = Report {
         rows: rows.terminals.len(),
         transitions: episodes.transitions(),
@@ -230,8 +189,8 @@ fn examine_rows(mut rows: View<'_>, gamma: f64, path: &Path) -> Result<Report, D
         non_finite,
         actions_outside: outside,
         saturated_action_share: saturated.and_then(|s| s.count).unwrap_or(0) as f64 / entries as f64,
-        repeats: graph.repeats,
-        labels,
+        repeats: Repeats::count(&rows, &joined),
+        labels: labels.transpose()?,
         warnings: Vec::new(),
     };
     let short = lengths.partition_point(|&length| length < K);

@@ -134,10 +134,7 @@ fn labels(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
         );
     }
     if labels.v_star.is_none() {
-        warn("no_values", "there is no V*_D, since some rewards or masks are no numbers".to_owned());
-    }
-    if let Some(error) = labels.v_star_error.filter(|&error| error > 1e-6) {
-        warn("values_not_exact", format!("V*_D may be too low by up to {error:.1e}: the sweeps were ended"));
+        warn("no_values", "no V*_D: some rewards are not finite, or some masks neither 0 nor 1".to_owned());
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use album_data::returns::suffix_returns;
+use album_data::{Episodes, RowsView};
+use album_tabular::{JoinedStates, TabularError, ValueSummary};
 use serde::Serialize;
-
-use crate::doctor::View;
-use crate::doctor::graph::Graph;
-use crate::doctor::value::{self, Values};
-use crate::episodes::Episodes;
 
 /// What rewards and masks say.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,12 +26,10 @@ pub struct LabelReport {
     pub goal_episode_share: f64,
     /// The discount of the values.
     pub gamma: f64,
-    /// V*_D over the states of all transitions; absent if some reward or mask is no number.
-    pub v_star: Option<Values>,
-    /// By how much `v_star` may be too low, because the sweeps were ended.
-    pub v_star_error: Option<f64>,
+    /// V*_D over the states of all transitions; absent if a reward is not finite or a mask neither 0 nor 1.
+    pub v_star: Option<ValueSummary>,
     /// The discounted return of what was recorded after each state.
-    pub return_to_go: Option<Values>,
+    pub return_to_go: Option<ValueSummary>,
     /// The share of transitions where V*_D is above the return-to-go, because trajectories meet.
     pub v_star_above_return_share: Option<f64>,
     /// The most by which it is.
@@ -54,8 +50,13 @@ pub struct Bin {
 /// More different rewards than this are put into ranges.
 const FEW: usize = 20;
 
-pub(super) fn examine(rows: &View<'_>, episodes: &Episodes, graph: &Graph, gamma: f64) -> LabelReport {
-    let acting = (0..rows.terminals.len()).filter(|&row| !rows.terminals[row]);
+pub(super) fn examine(
+    rows: &RowsView<'_>,
+    episodes: &Episodes,
+    joined: &JoinedStates,
+    gamma: f64,
+) -> Result<LabelReport, TabularError> {
+    let acting = rows.acting();
     let rewards = acting.clone().map(|row| rows.rewards[row]);
     let masks = acting.clone().map(|row| rows.masks[row]);
     let pairs = rewards.clone().zip(masks.clone());
@@ -77,30 +78,25 @@ pub(super) fn examine(rows: &View<'_>, episodes: &Episodes, graph: &Graph, gamma
         goal_episode_share: with_goal as f64 / episodes.len() as f64,
         gamma,
         v_star: None,
-        v_star_error: None,
         return_to_go: None,
         v_star_above_return_share: None,
         v_star_above_return_max: None,
     };
-    if rewards.clone().all(f32::is_finite) && masks.clone().all(|mask| (0.0..=1.0).contains(&mask)) {
-        let (values, error) = value::optimal(graph, gamma);
-        let mut returns = vec![0.0; rows.terminals.len()];
-        for row in acting.clone().rev() {
-            // The last row of an episode keeps 0: nothing was recorded after it.
-            returns[row] =
-                f64::from(rows.rewards[row]) + gamma * f64::from(rows.masks[row]) * returns[row + 1];
-        }
-        let value = |row: usize| values[graph.states[row]];
-        let above = acting.clone().map(|row| value(row) - returns[row]);
+    if rewards.clone().all(f32::is_finite) && report.bad_masks == 0 {
+        let v_star = joined.values(rows, gamma)?;
+        let rewards: Vec<f64> = rewards.map(f64::from).collect();
+        let masks: Vec<f64> = masks.map(f64::from).collect();
+        let ends: Vec<bool> = acting.map(|row| rows.terminals[row + 1]).collect();
+        let returns = suffix_returns(&rewards, Some(&masks), &ends, gamma);
+        let above = v_star.values.iter().zip(&returns).map(|(value, recorded)| value - recorded);
         let scale = 1e-9 * returns.iter().fold(1.0, |most: f64, x| most.max(x.abs()));
-        report.v_star = Some(Values::of(acting.clone().map(value)));
-        report.v_star_error = Some(error);
-        report.return_to_go = Some(Values::of(acting.clone().map(|row| returns[row])));
+        report.v_star = Some(v_star.summary);
+        report.return_to_go = Some(ValueSummary::new(&returns));
         report.v_star_above_return_share =
             Some(above.clone().filter(|&x| x > scale).count() as f64 / episodes.transitions() as f64);
         report.v_star_above_return_max = Some(above.fold(0.0, f64::max));
     }
-    report
+    Ok(report)
 }
 
 fn histogram(rewards: impl Iterator<Item = f32> + Clone) -> Vec<Bin> {

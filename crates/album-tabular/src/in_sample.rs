@@ -1,0 +1,239 @@
+//! V*_D of recorded transitions with continuous states: the best value that the data itself supports.
+//!
+//! States that are equal number for number are one state. What follows a state and an action is averaged over its
+//! occurrences, and the best recorded action counts. A mask of 0 means that the task is solved there, so nothing
+//! follows; a state that the data reaches but never leaves is worth 0. That is the optimal value of the
+//! [`EmpiricalMdp`] of the joined states. Where no state repeats it is the discounted return of what was recorded
+//! after each state; where trajectories meet, the better continuation counts for all of them.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+
+use album_data::{Dataset, RowsView};
+use serde::{Deserialize, Serialize};
+
+use crate::policy::policy_iteration;
+use crate::{EmpiricalMdp, TabularDataset, TabularError};
+
+/// The largest, mean and smallest value over the transitions of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ValueSummary {
+    /// The largest.
+    pub max: f64,
+    /// The mean over all transitions.
+    pub mean: f64,
+    /// The smallest.
+    pub min: f64,
+}
+
+impl ValueSummary {
+    /// Summarises one value per transition.
+    pub fn new(values: &[f64]) -> Self {
+        Self {
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        }
+    }
+}
+
+/// V*_D of a dataset, in units of its rewards.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InSampleValues {
+    /// The value of each transition's state, in the order of the data.
+    pub values: Vec<f64>,
+    /// What the paper's table reports.
+    pub summary: ValueSummary,
+}
+
+/// V*_D of every transition of `data`.
+///
+/// ```
+/// use album_data::{Dataset, Rows};
+/// use album_tabular::in_sample_values;
+///
+/// // Two walks that meet in state 2; only the second one goes on to a goal, where the mask is 0.
+/// let data = Dataset::from_rows(Rows {
+///     observation_dim: 1,
+///     action_dim: 1,
+///     observations: vec![1.0, 2.0, 3.0, 4.0, 2.0, 5.0, 6.0],
+///     actions: vec![0.0, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0],
+///     rewards: vec![-1.0, -1.0, -1.0, 0.0, -1.0, 0.0, 0.0],
+///     masks: vec![1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0],
+///     terminals: vec![false, false, false, true, false, false, true],
+/// })?;
+/// let v_star = in_sample_values(&data, 0.5)?;
+/// assert_eq!(v_star.values, [-1.5, -1.0, -1.0, -1.0, 0.0]);
+/// assert_eq!((v_star.summary.max, v_star.summary.min), (0.0, -1.5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn in_sample_values(data: &Dataset, gamma: f64) -> Result<InSampleValues, TabularError> {
+    let rows = data.view();
+    JoinedStates::new(&rows).values(&rows, gamma)
+}
+
+/// Which rows share a state, and which transitions share a state and an action. Both are numbered in the order in
+/// which they first occur.
+#[derive(Debug, Clone)]
+pub struct JoinedStates {
+    /// The state of each row.
+    pub states: Vec<u32>,
+    /// How many different states there are.
+    pub distinct_states: usize,
+    /// The state-action pair of each transition.
+    pub pairs: Vec<u32>,
+    /// How many different pairs there are.
+    pub distinct_pairs: usize,
+}
+
+impl JoinedStates {
+    /// Compares states and actions number for number. NaN equals itself, and the two zeros are one.
+    pub fn new(rows: &RowsView<'_>) -> Self {
+        let (states, distinct_states) =
+            number(rows.observations.chunks_exact(rows.observation_dim).map(Numbers));
+        let action = |row: usize| Numbers(&rows.actions[row * rows.action_dim..][..rows.action_dim]);
+        let (pairs, distinct_pairs) = number(rows.acting().map(|row| (states[row], action(row))));
+        JoinedStates { states, distinct_states, pairs, distinct_pairs }
+    }
+
+    /// V*_D of the same rows. Rewards must be finite and masks 0 or 1, as in every [`Dataset`].
+    pub fn values(&self, rows: &RowsView<'_>, gamma: f64) -> Result<InSampleValues, TabularError> {
+        let solved = self.distinct_states as i64;
+        // Actions are numbered within their state, so that few numbers are enough.
+        let mut actions_of = vec![0i64; self.distinct_states];
+        let mut action_of_pair = Vec::with_capacity(self.distinct_pairs);
+        let mut data = TabularDataset::default();
+        for (row, &pair) in rows.acting().zip(&self.pairs) {
+            let state = self.states[row] as usize;
+            if pair as usize == action_of_pair.len() {
+                action_of_pair.push(actions_of[state]);
+                actions_of[state] += 1;
+            }
+            let next = if rows.masks[row] == 0.0 { solved } else { i64::from(self.states[row + 1]) };
+            let reward = f64::from(rows.rewards[row]);
+            data.push(state as i64, action_of_pair[pair as usize], reward, next, rows.terminals[row + 1]);
+        }
+        let empirical = EmpiricalMdp::new(&data, gamma)?;
+        let v = policy_iteration(&empirical.mdp)?.v;
+        let state_of_row = |&pair: &u32| v[empirical.mdp.state_of(pair as usize)];
+        let values: Vec<f64> = empirical.row_pair.iter().map(state_of_row).collect();
+        Ok(InSampleValues { summary: ValueSummary::new(&values), values })
+    }
+}
+
+/// Numbers that are equal if their bits are; the two zeros are one.
+struct Numbers<'a>(&'a [f32]);
+
+impl Numbers<'_> {
+    fn bits(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|x| (x + 0.0).to_bits())
+    }
+}
+
+impl Hash for Numbers<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Two at a time: half the calls.
+        let mut bits = self.bits();
+        while let Some(low) = bits.next() {
+            let high = bits.next().unwrap_or(0);
+            state.write_u64(u64::from(high) << 32 | u64::from(low));
+        }
+    }
+}
+
+impl PartialEq for Numbers<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bits().eq(other.bits())
+    }
+}
+
+impl Eq for Numbers<'_> {}
+
+/// Numbers things in the order in which they first occur, and counts the different ones.
+fn number<T: Hash + Eq>(things: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
+    let mut known: HashMap<T, u32> = HashMap::with_capacity(things.size_hint().1.unwrap_or(0));
+    let numbers = things
+        .map(|thing| {
+            let next = known.len() as u32;
+            *known.entry(thing).or_insert(next)
+        })
+        .collect();
+    (numbers, known.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use album_base::rng::stream;
+    use album_data::Rows;
+    use album_data::returns::suffix_returns;
+    use rand::RngExt;
+
+    /// Episodes of 40 transitions whose states are drawn by `state`.
+    fn walks(seed: u64, episodes: usize, mut state: impl FnMut(usize) -> f32) -> Rows {
+        let mut rng = stream(seed, "walks");
+        let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
+        for row in 0..41 * episodes {
+            rows.observations.push(state(row));
+            rows.actions.push([-0.5, 0.0, 0.5][rng.random_range(0..3)]);
+            rows.rewards.push(rng.random_range(-2.0..1.0));
+            rows.masks.push(f32::from(rng.random_range(0..15) != 0));
+            rows.terminals.push(row % 41 == 40);
+        }
+        rows
+    }
+
+    #[test]
+    fn without_repeated_states_it_is_the_discounted_return() {
+        let rows = walks(1, 30, |row| row as f32);
+        let rewards: Vec<f64> = rows.rewards.iter().map(|&r| f64::from(r)).collect();
+        let masks: Vec<f64> = rows.masks.iter().map(|&m| f64::from(m)).collect();
+        // The last row of an episode has a state and nothing else: the one before it ends the slice.
+        let ends: Vec<bool> = (0..rewards.len()).map(|row| row % 41 >= 39).collect();
+        let returns = suffix_returns(&rewards, Some(&masks), &ends, 0.995);
+        let expected: Vec<f64> = rows.view().acting().map(|row| returns[row]).collect();
+        let found = in_sample_values(&Dataset::from_rows(rows).unwrap(), 0.995).unwrap();
+        assert!(crate::max_difference(&found.values, &expected) < 1e-9);
+    }
+
+    #[test]
+    fn with_repeated_states_it_is_the_fixed_point_of_the_averaged_backup() {
+        let mut rng = stream(2, "states");
+        let rows = walks(2, 60, |_| rng.random_range(0..50) as f32);
+        let gamma = 0.9;
+        // The same by sweeping over tables of means, without any of this crate's types.
+        let mut by_pair: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+        let key = |row: usize| (rows.observations[row].to_bits(), rows.actions[row].to_bits());
+        (0..rows.terminals.len())
+            .filter(|&row| !rows.terminals[row])
+            .for_each(|row| by_pair.entry(key(row)).or_default().push(row));
+        let mut v: HashMap<u32, f64> = HashMap::new();
+        for _ in 0..600 {
+            let mut next: HashMap<u32, f64> = HashMap::new();
+            for (&(state, _), occurrences) in &by_pair {
+                let sum: f64 = occurrences
+                    .iter()
+                    .map(|&row| {
+                        let after = v.get(&rows.observations[row + 1].to_bits()).copied().unwrap_or(0.0);
+                        f64::from(rows.rewards[row]) + gamma * f64::from(rows.masks[row]) * after
+                    })
+                    .sum();
+                let best = next.entry(state).or_insert(f64::NEG_INFINITY);
+                *best = best.max(sum / occurrences.len() as f64);
+            }
+            v = next;
+        }
+        let expected: Vec<f64> =
+            rows.view().acting().map(|row| v[&rows.observations[row].to_bits()]).collect();
+        let found = in_sample_values(&Dataset::from_rows(rows).unwrap(), gamma).unwrap();
+        assert!(crate::max_difference(&found.values, &expected) < 1e-9);
+        let mean = expected.iter().sum::<f64>() / expected.len() as f64;
+        assert!((found.summary.mean - mean).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_gamma_of_one_is_refused() {
+        let data = Dataset::from_rows(walks(1, 1, |row| row as f32)).unwrap();
+        assert!(in_sample_values(&data, 1.0).unwrap_err().to_string().contains("gamma is 1"));
+    }
+}
