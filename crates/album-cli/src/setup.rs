@@ -4,9 +4,8 @@ use crate::output;
 use album::Error as Failure;
 use album_base::number::seconds;
 use album_data::ogbench::{ENVIRONMENTS, TaskName};
-use album_envs::ogbench::{Limits, WorkerError};
 use album_envs::python::{self, REQUIREMENTS};
-use album_envs::{Answer, EnvError, EnvPool, EnvSpec, Python, WorkerPool};
+use album_envs::{Answer, EnvError, EnvPool, EnvSpec, Limits, Python, Suite, WorkerError, WorkerPool};
 use album_report::table::Table;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -108,7 +107,7 @@ fn try_out(
     versions: &mut BTreeMap<String, String>,
 ) -> Result<Tried, EnvError> {
     let start = Instant::now();
-    let mut envs = WorkerPool::ogbench(task, 1, python, Limits::default())?;
+    let mut envs = WorkerPool::new(Suite::ogbench(task), 1, python, Limits::default())?;
     let start_seconds = start.elapsed().as_secs_f64();
     versions.clone_from(envs.versions());
     let start = Instant::now();

@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use album_base::rng;
 use album_data::ogbench::TaskName;
-use album_envs::ogbench::Limits;
-use album_envs::{Answer, EnvPool, Python, WorkerPool};
+use album_envs::{Answer, EnvPool, Limits, Python, Suite, WorkerPool};
 
 /// Makes the environment, then runs all episodes for each line of its input and says how long that took.
 const LOOP: &str = "
@@ -70,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut answers = BufReader::new(answers).lines();
     let mut line = || answers.next().ok_or("the plain loop ended")?.map_err(Box::<dyn Error>::from);
     line()?;
-    let mut envs = WorkerPool::ogbench(&task, workers, &python, Limits::default())?;
+    let mut envs = WorkerPool::new(Suite::ogbench(&task), workers, &python, Limits::default())?;
     run(&mut envs, &actions[..1], dim)?;
 
     let mut ratios = Vec::new();

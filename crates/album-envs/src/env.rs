@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use album_data::ogbench::Environment;
+
 use crate::error::EnvError;
 
 /// The shape of an environment.
@@ -14,6 +16,28 @@ pub struct EnvSpec {
     /// Steps after which an episode is truncated.
     pub horizon: usize,
 }
+
+impl EnvSpec {
+    /// The shape of an environment of OGBench.
+    pub fn of(environment: &Environment) -> Self {
+        let &Environment { observation_dim, action_dim, horizon, .. } = environment;
+        Self { observation_dim, action_dim, horizon }
+    }
+
+    /// Refuses actions of another length, and those that are not finite.
+    pub fn check_action(&self, action: &[f32]) -> Result<(), EnvError> {
+        if action.len() != self.action_dim {
+            return Err(EnvError::ActionLength { found: action.len(), expected: self.action_dim });
+        }
+        match action.iter().position(|x| !x.is_finite()) {
+            Some(component) => Err(EnvError::ActionValue { component, found: action[component] }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// In an episode with frames, the start, the end and every third step have one.
+pub const FRAME_INTERVAL: u32 = 3;
 
 /// The outcome of one step.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,11 +52,11 @@ pub struct Step {
     pub truncated: bool,
     /// Whether the task was solved in the state before the step.
     pub success: bool,
-    /// A picture of the state after the step, where one was asked for and can be drawn.
+    /// The state after the step, where a frame was asked for and can be drawn.
     pub frame: Option<Frame>,
 }
 
-/// A picture.
+/// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Pixels in a row.
@@ -57,4 +81,9 @@ pub trait Env: Send + fmt::Debug {
 
     /// Takes one action.
     fn step(&mut self, action: &[f32]) -> Result<Step, EnvError>;
+
+    /// Draws the current state; `None` if the environment cannot.
+    fn frame(&self) -> Option<Frame> {
+        None
+    }
 }

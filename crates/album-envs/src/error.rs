@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use album_data::DataError;
 
-use crate::ogbench::WorkerError;
-use crate::python::PythonError;
+use crate::python::{PythonError, WorkerError};
 
 /// Why an environment or an oracle could not do what was asked.
 #[derive(Debug, thiserror::Error)]

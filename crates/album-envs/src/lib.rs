@@ -2,7 +2,7 @@
 //!
 //! An [`EnvPool`] runs episodes side by side, and [`open_pool`] makes the one that a task
 //! needs: a [`NativePool`] of environments in Rust, or a [`WorkerPool`] of processes that run
-//! the Python package [`ogbench`]. [`PointMaze`] is native: nothing but this crate is needed
+//! a Python package such as `ogbench` ([`python`]). [`PointMaze`] is native: nothing but this crate is needed
 //! to record its data ([`navigate`]), to train on it and to evaluate the result.
 //!
 //! ```
@@ -32,25 +32,14 @@
 
 mod env;
 mod error;
-mod maze;
 mod native;
-pub mod navigate;
-pub mod ogbench;
-mod oracle;
-pub mod play;
-mod point;
-mod pointmaze;
 mod pool;
 pub mod python;
-mod stamp;
+mod recording;
 
-pub use env::{Env, EnvSpec, Frame, Step};
+pub use env::{Env, EnvSpec, FRAME_INTERVAL, Frame, Step};
 pub use error::EnvError;
-pub use maze::{Maze, SampleGrid};
-pub use native::NativePool;
-pub use ogbench::WorkerPool;
-pub use oracle::Oracle;
-pub use point::{Motion, advance};
-pub use pointmaze::PointMaze;
+pub use native::{Maze, Motion, NativePool, Oracle, PointMaze, SampleGrid, advance};
 pub use pool::{Answer, EnvPool, is_native, open_pool};
-pub use python::{Python, PythonError};
+pub use python::{Limits, Python, PythonError, Suite, WorkerError, WorkerPool};
+pub use recording::{navigate, play};

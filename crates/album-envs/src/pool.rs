@@ -8,10 +8,8 @@ use album_data::ogbench::{Family, TaskName};
 
 use crate::env::{EnvSpec, Frame, Step};
 use crate::error::EnvError;
-use crate::native::NativePool;
-use crate::ogbench::{Limits, WorkerPool};
-use crate::pointmaze::PointMaze;
-use crate::python::Python;
+use crate::native::{NativePool, PointMaze};
+use crate::python::{Limits, Python, Suite, WorkerPool};
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +108,8 @@ pub fn is_native(task: &TaskName) -> bool {
 pub fn open_pool(task: &TaskName, count: usize, python: Option<&Path>) -> Result<Box<dyn EnvPool>, EnvError> {
     Ok(match is_native(task) {
         true => Box::new(NativePool::cloned(&PointMaze::new(task)?, count)),
-        false => Box::new(WorkerPool::ogbench(task, count, &Python::find(python)?, Limits::default())?),
+        false => {
+            Box::new(WorkerPool::new(Suite::ogbench(task), count, &Python::find(python)?, Limits::default())?)
+        }
     })
 }

@@ -164,6 +164,7 @@ fn record(args: &Args, recipe: &play::Recipe, folder: &Path) -> Result<String, F
         python: &python,
         workers: workers(args),
         chunk: Recorder::CHUNK,
+        limits: Recorder::LIMITS,
         stop: &|| stop.is_set(),
         observer: &mut |event| progress.show(event),
     }

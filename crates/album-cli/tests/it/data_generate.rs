@@ -180,7 +180,7 @@ fn pointmaze_needs_no_interpreter() {
     assert_eq!(before.len(), 2);
     assert_eq!(json(dir.path(), &args)["train"]["made"], false);
     let other = ["data", "generate", "pointmaze-medium-navigate", "--episodes", "11", "--out", "out"];
-    fails(dir.path(), &other, 3, &["found recipe", "of seed 0"]);
+    fails(dir.path(), &other, 3, &["found a recording with seed 5", "of seed 0"]);
     assert_eq!(snapshot(&dir.path().join("out")), before);
     // One folder for all: a file in its place.
     std::fs::write(dir.path().join("file"), "").unwrap();

@@ -1,4 +1,4 @@
-//! What can be missing for a Python environment.
+//! What can go wrong with Python and its workers.
 
 use std::io;
 use std::path::PathBuf;
@@ -159,4 +159,96 @@ impl PythonError {
         let path = path.into();
         |source| PythonError::Io { path, source }
     }
+}
+
+/// Why workers cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkerError {
+    /// The interpreter cannot be started.
+    #[error(
+        "{}: cannot start this Python ({source}); run `album setup ogbench`, or set ALBUM_PYTHON to an interpreter \
+         that has ogbench",
+        .interpreter.display()
+    )]
+    NotStarted {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A package is missing.
+    #[error(
+        "{}: found no module {module}; run `album setup ogbench`, or set ALBUM_PYTHON to an interpreter that has ogbench",
+        .interpreter.display()
+    )]
+    NoModule {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// The missing module.
+        module: String,
+    },
+
+    /// The worker speaks another protocol.
+    #[error(
+        "{}: found protocol {found}, expected {expected}; the worker belongs to another version of album",
+        .interpreter.display()
+    )]
+    OtherProtocol {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// The worker's protocol.
+        found: u32,
+        /// This crate's.
+        expected: u32,
+    },
+
+    /// The environment has another shape than album's table or than its first worker.
+    #[error(
+        "{environment}: found {found} as {what}, expected {expected}; the installed package differs from the one that \
+         `album setup ogbench` installs"
+    )]
+    OtherEnvironment {
+        /// What was to run.
+        environment: String,
+        /// Which number differs.
+        what: &'static str,
+        /// The worker's.
+        found: usize,
+        /// What album expects.
+        expected: usize,
+    },
+
+    /// No worker got ready, or no more of them after some were lost.
+    #[error(
+        "{environment}: no worker could be started: {reason}; `album setup ogbench` makes a Python that has what is \
+         needed, and ALBUM_PYTHON names another than {}{}",
+        .interpreter.display(), quoted(.said)
+    )]
+    NoneReady {
+        /// What was to run.
+        environment: String,
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// What happened to the last one.
+        reason: String,
+        /// Its last lines on standard error.
+        said: String,
+    },
+
+    /// A worker said that a new one would fail in the same way.
+    #[error("{environment}: {reason}{}", quoted(.said))]
+    Failed {
+        /// What was to run.
+        environment: String,
+        /// What happened.
+        reason: String,
+        /// The worker's last lines on standard error.
+        said: String,
+    },
+}
+
+fn quoted(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!("; the worker's last lines:\n{said}") }
 }

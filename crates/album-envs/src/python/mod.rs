@@ -1,140 +1,55 @@
-//! Finding a Python that has `ogbench`, and making one.
+//! Environments in Python: one kind of worker process for every suite.
+//!
+//! A [`Suite`] names a Python adapter in `suites/` and its arguments. A worker is
+//! `python -c HOST FILE SOURCE ARGUMENT...`, where the host is `worker.py` and `FILE` and `SOURCE` are the adapter's
+//! name and text. [`WorkerPool`] runs episodes in workers and [`play`](crate::play) records data in them, both with
+//! the same guarantees: a worker that dies, sends garbage or exceeds its [`Limits`] is replaced, its last lines on
+//! standard error are quoted, and the caller repeats what was lost.
+//!
+//! # Protocol 3
+//!
+//! A worker talks through its standard input and output, and ends when its input does. Each message is a kind (`u8`),
+//! the length of its body (`u32`) and the body. All numbers are little-endian. The worker speaks first.
+//!
+//! | from | kind | body |
+//! |---|---|---|
+//! | worker | 1 hello | `ALBUMENV`, protocol `u32`, then `u32` each: numbers in an observation, numbers in an action, horizon; then a line `NAME VERSION` for each package |
+//! | worker | 2 started | environment `u32`, observation `f32`s, frame |
+//! | worker | 3 stepped | environment `u32`, reward `f64`, flags `u8` (1 terminated, 2 truncated, 4 success), observation `f32`s, frame |
+//! | worker | 4 error | cause `u8`, text; the worker ends. 0: its episodes are lost; 1: the text names a missing module; 2: a new worker would fail in the same way |
+//! | worker | 5 recorded | nothing; an episode of the file under way is recorded |
+//! | worker | 6 written | nothing; the file is complete |
+//! | album | 1 reset | environment `u32`, seed `u64`, frame interval in steps `u32`; 0 means no frames |
+//! | album | 2 step | environment `u32`, action `f32`s, each within ±1 |
+//! | album | 3 record | a line of seeds separated by spaces, a tab and the path of the npz file to write |
+//!
+//! A frame is its width and height (`u32` each) and three bytes for each pixel, row by row from the top; where none is
+//! asked for, there is nothing.
+//!
+//! A worker answers requests in order: `reset` by `started` and `step` by `stepped`, with the number of the
+//! environment, `record` by one `recorded` per episode and `written`. It has two environments, 0 and 1, and makes the
+//! second one at its first reset. So it can take a step while the answer to the last one travels, the policy acts and
+//! the next action travels back.
+//!
+//! # Episodes
+//!
+//! An episode depends on its seed and its actions alone, bit for bit: not on the worker, nor on what it did before or
+//! does meanwhile. Each environment of a worker has generators of its own in the places where NumPy and gymnasium keep
+//! their global ones, seeded at every reset.
 
 mod error;
+mod interpreter;
+mod pool;
+mod process;
+pub(crate) mod protocol;
 mod setup;
+mod suites;
+pub(crate) mod workers;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-pub use error::PythonError;
+pub use error::{PythonError, WorkerError};
+pub use interpreter::{Python, VARIABLE, default_folder};
+pub use pool::WorkerPool;
+pub use protocol::PROTOCOL;
 pub use setup::{set_up, set_up_from};
-
-use crate::error::EnvError;
-
-/// The pinned packages that the environments of OGBench run with.
-pub const REQUIREMENTS: &str = include_str!("../../python/requirements.txt");
-
-/// The variable that names an interpreter.
-pub const VARIABLE: &str = "ALBUM_PYTHON";
-
-/// A Python interpreter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Python {
-    interpreter: PathBuf,
-}
-
-impl Python {
-    /// This interpreter; nothing is checked.
-    pub fn at(interpreter: impl Into<PathBuf>) -> Self {
-        Self { interpreter: interpreter.into() }
-    }
-
-    /// The interpreter to run OGBench with: `explicit`, else the one that `ALBUM_PYTHON`
-    /// names, else that of the environment which `album setup ogbench` makes.
-    pub fn find(explicit: Option<&Path>) -> Result<Self, EnvError> {
-        let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-        Self::choose(explicit, named, default_folder)
-    }
-
-    fn choose(
-        explicit: Option<&Path>,
-        named: Option<PathBuf>,
-        default: impl FnOnce() -> Result<PathBuf, EnvError>,
-    ) -> Result<Self, EnvError> {
-        match (explicit, named) {
-            (Some(path), _) => Self::named(path, "--python"),
-            (None, Some(path)) => Self::named(&path, VARIABLE),
-            (None, None) => {
-                let folder = default()?;
-                match setup::stamp(&folder) {
-                    None => Err(PythonError::NotSetUp { folder }.into()),
-                    Some(pins) if pins != REQUIREMENTS => Err(PythonError::OtherPins { folder }.into()),
-                    Some(_) => Ok(Self::in_folder(&folder)),
-                }
-            }
-        }
-    }
-
-    /// The interpreter's path, or a name that is looked up in `PATH`.
-    pub fn interpreter(&self) -> &Path {
-        &self.interpreter
-    }
-
-    /// A command that runs the interpreter: unbuffered, in UTF-8, and with one thread
-    /// for linear algebra, since as many processes run as there are cores to use.
-    pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.interpreter);
-        command.env("PYTHONUNBUFFERED", "1").env("PYTHONUTF8", "1");
-        for threads in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
-            command.env(threads, "1");
-        }
-        command
-    }
-
-    fn named(path: &Path, by: &'static str) -> Result<Self, EnvError> {
-        // A bare name is for the system to find.
-        let bare = path.parent() == Some(Path::new(""));
-        if !bare && !path.is_file() {
-            return Err(PythonError::NoInterpreter { path: path.to_owned(), by }.into());
-        }
-        Ok(Self::at(path))
-    }
-
-    /// The interpreter of a virtual environment.
-    fn in_folder(folder: &Path) -> Self {
-        Self::at(match cfg!(windows) {
-            true => folder.join("Scripts").join("python.exe"),
-            false => folder.join("bin").join("python"),
-        })
-    }
-}
-
-/// Where `album setup ogbench` makes its environment unless told otherwise.
-pub fn default_folder() -> Result<PathBuf, EnvError> {
-    Ok(album_base::cache::folder().map_err(PythonError::NoHome)?.join("python"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearer_wish_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let default = || Ok(folder.path().to_owned());
-        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-        let choose = |explicit: Option<&Path>, named: Option<&PathBuf>| {
-            Python::choose(explicit, named.cloned(), default).map_err(|e| e.to_string())
-        };
-        let message = choose(Some(&first), Some(&second)).unwrap_err();
-        assert!(
-            message
-                .ends_with("first: found no such file, expected the Python interpreter that --python names")
-        );
-        let message = choose(None, Some(&second)).unwrap_err();
-        assert!(message.ends_with(
-            "second: found no such file, expected the Python interpreter that ALBUM_PYTHON names"
-        ));
-        std::fs::write(&first, "").unwrap();
-        std::fs::write(&second, "").unwrap();
-        assert_eq!(choose(Some(&first), Some(&second)), Ok(Python::at(&first)));
-        assert_eq!(choose(None, Some(&second)), Ok(Python::at(&second)));
-        assert_eq!(choose(Some(Path::new("python3")), None), Ok(Python::at("python3")));
-    }
-
-    #[test]
-    fn the_default_environment_has_to_be_whole_and_of_these_pins() {
-        let folder = tempfile::tempdir().unwrap();
-        let choose =
-            || Python::choose(None, None, || Ok(folder.path().to_owned())).map_err(|e| e.to_string());
-        let message = choose().unwrap_err();
-        assert!(message.contains("run `album setup ogbench`, or set ALBUM_PYTHON"), "{message}");
-        let stamp = folder.path().join("album-pins.txt");
-        std::fs::write(&stamp, "unfinished\n").unwrap();
-        assert_eq!(choose().unwrap_err(), message);
-        std::fs::write(&stamp, "ogbench==1.0\n").unwrap();
-        assert!(choose().unwrap_err().contains("other packages than this version of album expects"));
-        std::fs::write(&stamp, REQUIREMENTS).unwrap();
-        assert_eq!(choose(), Ok(Python::in_folder(folder.path())));
-    }
-}
+pub use suites::{REQUIREMENTS, Suite};
+pub use workers::Limits;

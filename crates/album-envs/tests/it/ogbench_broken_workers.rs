@@ -4,8 +4,7 @@
 
 use crate::common;
 
-use album_envs::ogbench::Limits;
-use album_envs::{Answer, EnvError, EnvPool, Python, WorkerPool};
+use album_envs::{Answer, EnvError, EnvPool, Limits, Python, Suite, WorkerPool};
 use common::{answers, lives, short};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 const TASK: &str = "pointmaze-medium-navigate-singletask-v0";
 
 /// A hello of pointmaze: 2 numbers each, horizon 1000.
-const HELLO: &str = r"printf '\001\052\000\000\000ALBUMENV\002\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000ogbench 1.2.2\nmu 4'";
+const HELLO: &str = r"printf '\001\052\000\000\000ALBUMENV\003\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000ogbench 1.2.2\nmu 4'";
 
 /// Takes a reset of 21 bytes, answers for environment 0 with the position (0, 0).
 const START: &str =
@@ -37,7 +36,7 @@ fn start(script: &str, workers: usize, limits: Limits) -> Result<(WorkerPool, te
     let python = fake(folder.path(), script);
     // A file that was just written can be busy for a moment, while another test forks.
     for _ in 0..50 {
-        match WorkerPool::ogbench(&TASK.parse().unwrap(), workers, &python, limits) {
+        match WorkerPool::new(Suite::ogbench(&TASK.parse().unwrap()), workers, &python, limits) {
             Err(e) if e.to_string().contains("busy") => std::thread::sleep(Duration::from_millis(20)),
             result => return result.map(|envs| (envs, folder)),
         }
@@ -60,8 +59,8 @@ fn has(message: &str, parts: &[&str]) {
 
 #[test]
 fn other_protocols_are_refused() {
-    let script = HELLO.replacen(r"ALBUMENV\002", r"ALBUMENV\001", 1);
-    has(&refused(&script), &["python: found protocol 1, expected 2;"]);
+    let script = HELLO.replacen(r"ALBUMENV\003", r"ALBUMENV\001", 1);
+    has(&refused(&script), &["python: found protocol 1, expected 3;"]);
 }
 
 #[test]
@@ -79,7 +78,7 @@ fn other_environments_are_refused() {
 #[test]
 fn garbage_is_shown() {
     let message = refused("echo 'Welcome to your shell'; echo oh dear >&2; sleep 0.2");
-    has(&message, &["found `Welcome to your shell\\n`, expected a message of album's protocol 2", "oh dear"]);
+    has(&message, &["found `Welcome to your shell\\n`, expected a message of album's protocol 3", "oh dear"]);
     let message = refused(r"printf '\003\377\377\377\377'");
     has(&message, &[r"found `\x03\xff\xff\xff\xff`"]);
 }
@@ -91,7 +90,7 @@ fn an_end_at_once_is_told_with_the_last_lines() {
         &["no worker could be started: its worker ended (exit status: 3)", "first\nImportError: libfoo"],
     );
     let missing = Python::at("/no/such/python");
-    let error = WorkerPool::ogbench(&TASK.parse().unwrap(), 1, &missing, short()).err().unwrap();
+    let error = WorkerPool::new(Suite::ogbench(&TASK.parse().unwrap()), 1, &missing, short()).err().unwrap();
     has(&error.to_string(), &["/no/such/python: cannot start this Python", "album setup ogbench"]);
 }
 

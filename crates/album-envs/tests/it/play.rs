@@ -7,13 +7,14 @@ use crate::fake;
 
 use album_data::ogbench::{TaskName, load_task};
 use album_data::{Data, Npz};
-use album_envs::Python;
 use album_envs::play::{Event, Outcome, Recipe, RecordError, Recorder, Split};
+use album_envs::{Limits, Python};
 use fake::Fake;
 use std::cell::Cell;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const ROWS: usize = 7;
 
@@ -35,6 +36,10 @@ struct Run<'a> {
 impl Run<'_> {
     /// Records, and returns what was told about lost processes.
     fn go(&self) -> (Result<Outcome, RecordError>, Vec<String>) {
+        self.go_within(Recorder::LIMITS)
+    }
+
+    fn go_within(&self, limits: Limits) -> (Result<Outcome, RecordError>, Vec<String>) {
         let recorded = Cell::new(0);
         let mut losses = Vec::new();
         let outcome = Recorder {
@@ -43,6 +48,7 @@ impl Run<'_> {
             python: &Python::at(self.python),
             workers: NonZero::new(self.workers).unwrap(),
             chunk: NonZero::new(self.chunk).unwrap(),
+            limits,
             stop: &|| recorded.get() >= self.stop_at,
             observer: &mut |event| match event {
                 Event::Recorded { episodes, .. } => recorded.set(episodes),
@@ -106,7 +112,7 @@ impl Setting {
 
     /// An interpreter that does not get beyond its sixth episode.
     fn stuck(&self) -> PathBuf {
-        let stick = r#"[ "$name" = train-000005-5.npz ] && { echo episode; exec sleep 60; }"#;
+        let stick = r#"[ "$name" = train-000005-5.npz ] && { recorded; exec sleep 60; }"#;
         self.fake.python("stuck", stick)
     }
 
@@ -170,7 +176,7 @@ fn a_dead_process_is_replaced() {
     let mark = setting.dir.path().join("died");
     let die_once = format!(
         r#"if [ "$name" = train-000005-5.npz ] && mkdir "{}" 2>/dev/null; then
-             echo episode; echo "out of oil" >&2; kill -9 $$; fi"#,
+             recorded; echo "out of oil" >&2; kill -9 $$; fi"#,
         mark.display()
     );
     let python = setting.fake.python("mortal", &die_once);
@@ -179,6 +185,24 @@ fn a_dead_process_is_replaced() {
     assert!(files(&setting.out()) == setting.expected);
     assert_eq!(losses.len(), 1);
     assert!(losses[0].contains("SIGKILL") && losses[0].contains("out of oil"), "{}", losses[0]);
+}
+
+#[test]
+fn a_process_that_hangs_is_replaced() {
+    let setting = Setting::new();
+    let mark = setting.dir.path().join("hung");
+    let hang_once = format!(
+        r#"if [ "$name" = train-000005-5.npz ] && mkdir "{}" 2>/dev/null; then
+             recorded; echo "waiting for oil" >&2; exec sleep 60; fi"#,
+        mark.display()
+    );
+    let (python, out) = (setting.fake.python("sleepy", &hang_once), setting.out());
+    let run =
+        Run { recipe: &setting.recipe, folder: &out, python: &python, workers: 2, chunk: 5, stop_at: 99 };
+    let (outcome, losses) = run.go_within(Limits { answer: Duration::from_secs(1), ..Recorder::LIMITS });
+    assert!(matches!(outcome, Ok(Outcome::Done { .. })));
+    assert!(files(&out) == setting.expected);
+    assert_eq!(losses, ["its worker gave no answer within 1 s, its last lines: waiting for oil"]);
 }
 
 #[test]
@@ -232,7 +256,7 @@ fn chunks_of_other_packages_are_not_mixed() {
     let setting = Setting::new();
     let python = setting.stuck();
     assert!(matches!(setting.run(&python, 1, 6).0, Ok(Outcome::Stopped { .. })));
-    let script = fs::read_to_string(&python).unwrap().replace("fake-1", "fake-2");
+    let script = fs::read_to_string(&python).unwrap().replace("fake 1", "fake 2");
     fs::write(&python, script).unwrap();
     let message = setting.run(&python, 1, 99).0.unwrap_err().to_string();
     assert!(message.contains("recorded with fake-1, but this Python has fake-2"), "{message}");

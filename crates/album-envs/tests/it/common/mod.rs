@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used)] // a helper of tests
 
 use album_base::rng;
-use album_envs::ogbench::Limits;
-use album_envs::{Answer, EnvPool, Python, Step, WorkerPool};
+use album_envs::{Answer, EnvPool, Limits, Python, Step, Suite, WorkerPool};
 use std::time::Duration;
 
 /// A task of each family.
@@ -31,7 +30,7 @@ pub fn python() -> Option<Python> {
 
 /// Workers with ogbench.
 pub fn workers(python: &Python, task: &str, workers: usize) -> WorkerPool {
-    WorkerPool::ogbench(&task.parse().unwrap(), workers, python, Limits::default()).unwrap()
+    WorkerPool::new(Suite::ogbench(&task.parse().unwrap()), workers, python, Limits::default()).unwrap()
 }
 
 /// Limits that a test can wait for.

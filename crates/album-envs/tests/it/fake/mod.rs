@@ -35,13 +35,18 @@ impl Fake {
         let store = self.folder.display();
         let script = format!(
             r#"#!/bin/sh
-echo "packages fake-1"
+byte() {{ printf "\\$(printf %03o "$1")"; }}
+recorded() {{ printf '\005\000\000\000\000'; }}
+# Hello: 28 and 5 numbers, and as many rows as the last argument says.
+printf '\001\037\000\000\000ALBUMENV\003\000\000\000\034\000\000\000\005\000\000\000'
+byte $(($7 % 256)); byte $(($7 / 256)); printf '\000\000fake 1\n'
 tab=$(printf '\t')
-while IFS="$tab" read -r seeds name; do
+while head -c 5 >/dev/null; IFS="$tab" read -r seeds path; do
+  name=${{path##*/}}
   echo "$name" >> "{store}/asked"
   {before}
-  for seed in $seeds; do echo episode; done
-  cp "{store}/$name" "$6/$name.$$" && mv "$6/$name.$$" "$6/$name" && echo chunk
+  for seed in $seeds; do recorded; done
+  cp "{store}/$name" "$path.$$" && mv "$path.$$" "$path" && printf '\006\000\000\000\000'
 done
 "#
         );

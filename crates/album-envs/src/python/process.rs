@@ -1,17 +1,19 @@
-//! One worker process.
+//! One worker process and its pipes.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::interpreter::Python;
 use super::protocol::{Broken, Message, Reader};
-use crate::python::Python;
+use super::suites::Suite;
 
-const SCRIPT: &str = include_str!("../../python/worker.py");
+/// The host that every worker runs.
+const HOST: &str = include_str!("worker.py");
 
 /// Lines of standard error that are kept for messages.
 const KEPT_LINES: usize = 12;
@@ -19,49 +21,51 @@ const KEPT_LINES: usize = 12;
 /// Of each line, no more than this.
 const KEPT_BYTES: u64 = 1000;
 
-/// A running worker. Dropped, it is ended.
+/// A running worker. Dropping it kills it.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct Process {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
     reader: Reader,
     last_lines: Arc<Mutex<VecDeque<String>>>,
+    /// Fills `last_lines`.
+    errors: Option<JoinHandle<()>>,
 }
 
-impl Worker {
+impl Process {
     /// Starts a worker.
-    pub fn start(python: &Python, environment: &str, observation_dim: usize) -> io::Result<Self> {
+    pub fn start(python: &Python, suite: &Suite) -> io::Result<Self> {
         let mut command = python.command();
-        command.args(["-c", SCRIPT, environment]);
+        command.args(["-c", HOST, suite.file, suite.source]).args(&suite.arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let input = child.stdin.take();
         let last_lines = Arc::new(Mutex::new(VecDeque::new()));
-        if let Some(pipe) = child.stderr.take() {
+        let errors = child.stderr.take().map(|pipe| {
             let last_lines = Arc::clone(&last_lines);
-            thread::spawn(move || keep_last_lines(BufReader::new(pipe), &last_lines));
-        }
+            thread::spawn(move || keep_last_lines(BufReader::new(pipe), &last_lines))
+        });
         let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Self { child, input, output, reader: Reader::new(observation_dim), last_lines })
+        Ok(Self { child, input, output, reader: Reader::new(), last_lines, errors })
     }
 
-    /// Where what it says comes from.
+    /// The pipe that it speaks through.
     pub fn output(&self) -> BorrowedFd<'_> {
         self.output.as_fd()
     }
 
-    /// Reads what is there of its output, or waits for some.
+    /// Reads what there is of its output, or waits for some.
     pub fn read(&mut self) {
         self.reader.read(&mut self.output);
     }
 
-    /// The next message of what was read.
+    /// The next message that was read completely.
     pub fn next(&mut self) -> Option<Result<Message, Broken>> {
         self.reader.next()
     }
 
-    /// Sends a request. That the worker is gone is told by its output, so it is no error here.
+    /// Sends a request. If the worker is gone, the end of its output tells, so that is no error here.
     pub fn send(&mut self, request: &[u8]) {
         if let Some(input) = &mut self.input {
             let _ = input.write_all(request);
@@ -73,16 +77,19 @@ impl Worker {
         self.child.id()
     }
 
-    /// Kills the worker. Returns how it ended, where it had done so by itself, and what it
-    /// said last on standard error.
+    /// Kills the worker. Returns its exit status, if it ended by itself, and its last lines on standard error.
     pub fn end(&mut self) -> (Option<String>, String) {
         self.input = None;
-        // Whoever closed its output is about to end; wait for its status.
-        let status = self.exit_within(Duration::from_millis(100));
+        // One that closed its output is about to end; wait for its status.
+        let status = self.exit_by(Instant::now() + Duration::from_millis(100));
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // Standard error comes through a thread, which may be a little behind.
-        thread::sleep(Duration::from_millis(20));
+        // Standard error comes through a thread, which may be behind. It ends with the worker, unless a child of that
+        // keeps the pipe open.
+        let patience = Instant::now() + Duration::from_millis(500);
+        while self.errors.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < patience {
+            thread::sleep(Duration::from_millis(5));
+        }
         let lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
         (status, lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))
     }
@@ -92,25 +99,29 @@ impl Worker {
         self.input = None;
     }
 
-    fn exit_within(&mut self, limit: Duration) -> Option<String> {
-        let start = Instant::now();
+    /// Waits for the worker to end until this time, then kills it.
+    pub fn end_by(&mut self, deadline: Instant) {
+        if self.exit_by(deadline).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    fn exit_by(&mut self, deadline: Instant) -> Option<String> {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status.to_string()),
-                Ok(None) if start.elapsed() < limit => thread::sleep(Duration::from_millis(5)),
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
                 _ => return None,
             }
         }
     }
 }
 
-impl Drop for Worker {
+impl Drop for Process {
     fn drop(&mut self) {
         self.hang_up();
-        if self.exit_within(Duration::from_millis(300)).is_none() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        self.end_by(Instant::now());
     }
 }
 

@@ -4,36 +4,36 @@ use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use album_base::atomic;
 
-use super::parts::{Chunk, join};
-use super::worker::Worker;
+use super::chunks::{Chunk, join};
 use super::{Recipe, RecordError, Split};
-use crate::python::Python;
+use crate::python::protocol::{Hello, Message, record_request};
+use crate::python::workers::{Event as WorkerEvent, OUT_OF_TURN, Workers};
+use crate::python::{Limits, Python, Suite};
 
 /// Processes that may fail at one chunk.
 const LOSSES: usize = 3;
 
-/// How often the wish to stop is looked at.
+/// How often the request to stop is checked.
 const POLL: Duration = Duration::from_millis(100);
 
-/// What happens on the way.
+/// Progress of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// This many episodes are there.
+    /// This many episodes exist.
     Recorded {
         /// Of both datasets.
         episodes: usize,
         /// All that are to be recorded.
         of: usize,
     },
-    /// A process died; another one repeats its chunk.
+    /// A process died or hung; another one repeats its chunk.
     Lost {
-        /// How it ended, and its last words.
+        /// How it ended, and its last lines on standard error.
         reason: &'a str,
     },
     /// A file is being joined from its chunks.
@@ -51,7 +51,7 @@ pub enum Outcome {
         /// Versions of the packages that recorded what was missing.
         packages: String,
     },
-    /// It was stopped; the chunks that are whole are kept.
+    /// It was stopped; complete chunks are kept.
     Stopped {
         /// Episodes in them.
         episodes: usize,
@@ -60,7 +60,7 @@ pub enum Outcome {
     },
 }
 
-/// Records the files of a recipe that are not there yet.
+/// Records the files of a recipe that do not exist yet.
 pub struct Recorder<'a> {
     /// What to record.
     pub recipe: &'a Recipe,
@@ -72,15 +72,33 @@ pub struct Recorder<'a> {
     pub workers: NonZero<usize>,
     /// Episodes of a chunk, which is what an interruption loses at most per process.
     pub chunk: NonZero<usize>,
+    /// How long a process may take to start, and to record one episode.
+    pub limits: Limits,
     /// Asked several times a second whether to stop.
     pub stop: &'a dyn Fn() -> bool,
-    /// Is told what happens.
+    /// Is told about progress.
     pub observer: &'a mut dyn FnMut(Event<'_>),
+}
+
+impl std::fmt::Debug for Recorder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (recipe, folder) = (&self.recipe, &self.folder);
+        f.debug_struct("Recorder").field("recipe", recipe).field("folder", folder).finish_non_exhaustive()
+    }
+}
+
+/// A chunk that a process is recording, and the episodes of it so far.
+struct Job {
+    chunk: Chunk,
+    recorded: usize,
 }
 
 impl Recorder<'_> {
     /// Five episodes: a quarter of a minute, and some megabytes.
     pub const CHUNK: NonZero<usize> = NonZero::new(5).unwrap();
+
+    /// An episode takes seconds, on a machine that is too busy a minute.
+    pub const LIMITS: Limits = Limits { start: Duration::from_secs(300), answer: Duration::from_secs(600) };
 
     /// Records until both files are there, or until it is stopped.
     pub fn record(mut self) -> Result<Outcome, RecordError> {
@@ -97,7 +115,7 @@ impl Recorder<'_> {
         let chunks: Vec<Chunk> =
             missing.iter().flat_map(|&split| Chunk::all(self.recipe, split, self.chunk.get())).collect();
         let of: usize = chunks.iter().map(|chunk| chunk.seeds.len()).sum();
-        // Anything that is not a whole chunk is recorded again.
+        // Anything but a complete chunk is recorded again.
         let todo: VecDeque<Chunk> =
             chunks.iter().filter(|chunk| chunk.check(self.recipe, &work).is_err()).cloned().collect();
         let ran = self.run(todo, of, &work);
@@ -120,68 +138,51 @@ impl Recorder<'_> {
         Ok(Outcome::Done { packages })
     }
 
-    /// Records chunks, and returns how many of all episodes are in whole chunks then.
+    /// Records chunks, and returns how many of all episodes are in complete chunks then.
     fn run(&mut self, mut todo: VecDeque<Chunk>, of: usize, work: &Path) -> Result<usize, RecordError> {
-        let (answers, said) = channel();
-        let mut whole = of - todo.iter().map(|chunk| chunk.seeds.len()).sum::<usize>();
-        let mut workers: Vec<Worker> = Vec::new();
-        let mut started = 0;
-        let mut ready = false;
-        (self.observer)(Event::Recorded { episodes: whole, of });
+        let mut complete = of - todo.iter().map(|chunk| chunk.seeds.len()).sum::<usize>();
+        (self.observer)(Event::Recorded { episodes: complete, of });
+        let Recipe { environment, kind, rows, .. } = self.recipe;
+        let suite = Suite::play(environment, &kind.to_string(), *rows);
+        let mut workers =
+            Workers::start(suite, self.workers.get().min(todo.len()), self.python, self.limits)?;
+        let mut jobs: Vec<Option<Job>> = (0..workers.len()).map(|_| None).collect();
         loop {
-            while workers.len() < self.workers.get()
-                && let Some(chunk) = todo.pop_front()
-            {
-                workers.push(self.start(started, chunk, work, &answers)?);
-                started += 1;
+            for (number, job) in jobs.iter_mut().enumerate().filter(|(_, job)| job.is_none()) {
+                if let Some(chunk) = todo.pop_front() {
+                    workers.send(number, &record_request(&chunk.seeds, &work.join(&chunk.name)));
+                    *job = Some(Job { chunk, recorded: 0 });
+                }
             }
             // Dropping the workers ends them.
-            if workers.is_empty() || (self.stop)() {
-                return Ok(whole);
+            if jobs.iter().all(Option::is_none) || (self.stop)() {
+                return Ok(complete);
             }
-            let (number, line) = match said.recv_timeout(POLL) {
-                Ok(said) => said,
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => continue,
-            };
-            let Some(at) = workers.iter().position(|worker| worker.number == number) else {
-                continue; // the last lines of one that was ended
-            };
-            let worker = &mut workers[at];
-            let trouble = match line.as_deref() {
-                Some("episode") => {
-                    worker.recorded += 1;
-                    None
-                }
-                Some("chunk") => match worker.chunk.check(self.recipe, work) {
-                    Ok(()) => {
-                        whole += worker.chunk.seeds.len();
-                        match todo.pop_front() {
-                            Some(chunk) => worker.next(chunk),
-                            None => drop(workers.remove(at)),
+            workers.listen(POLL);
+            while let Some((number, event)) = workers.next()? {
+                let reason = match (event, &mut jobs[number]) {
+                    (WorkerEvent::Ready, _) => {
+                        same_packages(work, &workers.hello().map(Hello::packages).unwrap_or_default())?;
+                        continue;
+                    }
+                    (WorkerEvent::Said(Message::Recorded), Some(job)) => {
+                        job.recorded += 1;
+                        continue;
+                    }
+                    (WorkerEvent::Said(Message::Written), Some(job)) => {
+                        match job.chunk.check(self.recipe, work) {
+                            Ok(()) => {
+                                complete += job.chunk.seeds.len();
+                                jobs[number] = None;
+                                continue;
+                            }
+                            Err(e) => workers.replace(number, format!("it wrote a bad chunk: {e}"))?,
                         }
-                        None
                     }
-                    Err(e) => Some(format!("it wrote a bad chunk: {e}")),
-                },
-                Some(line) => match line.strip_prefix("packages ") {
-                    Some(found) => {
-                        same_packages(work, found)?;
-                        ready = true;
-                        None
-                    }
-                    None => Some(format!("it said `{}`", line.escape_debug())),
-                },
-                None => Some(String::new()),
-            };
-            if let Some(trouble) = trouble {
-                let mut worker = workers.remove(at);
-                let reason = [trouble, worker.last_words()].into_iter().filter(|words| !words.is_empty());
-                let reason = reason.collect::<Vec<_>>().join("; ");
-                if !ready {
-                    let interpreter = self.python.interpreter().to_path_buf();
-                    return Err(RecordError::NotReady { interpreter, reason });
-                }
-                let mut chunk = worker.chunk.clone();
+                    (WorkerEvent::Said(_), _) => workers.replace(number, OUT_OF_TURN.to_owned())?,
+                    (WorkerEvent::Lost { reason }, _) => reason,
+                };
+                let Some(Job { mut chunk, .. }) = jobs[number].take() else { continue };
                 chunk.losses += 1;
                 if chunk.losses == LOSSES {
                     return Err(RecordError::Lost { part: work.join(chunk.name), times: LOSSES, reason });
@@ -189,19 +190,9 @@ impl Recorder<'_> {
                 (self.observer)(Event::Lost { reason: &reason });
                 todo.push_front(chunk);
             }
-            let episodes = whole + workers.iter().map(|worker| worker.recorded).sum::<usize>();
+            let episodes = complete + jobs.iter().flatten().map(|job| job.recorded).sum::<usize>();
             (self.observer)(Event::Recorded { episodes, of });
         }
-    }
-
-    fn start(
-        &self,
-        number: usize,
-        chunk: Chunk,
-        work: &Path,
-        answers: &Sender<super::worker::Said>,
-    ) -> Result<Worker, RecordError> {
-        Worker::start(number, self.python, self.recipe, work, chunk, answers)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use album_data::ogbench::Cell;
 
-use crate::maze::{Maze, neighbours};
+use super::maze::{Maze, neighbours};
 
 /// Knows from each cell of a maze the next one on a shortest way to any other.
 #[derive(Debug, Clone)]

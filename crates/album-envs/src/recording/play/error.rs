@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use album_data::DataError;
 
 use crate::error::EnvError;
+use crate::python::WorkerError;
 
 /// Why there is no recording.
 #[derive(Debug, thiserror::Error)]
@@ -24,32 +25,6 @@ pub enum RecordError {
         source: io::Error,
     },
 
-    /// The interpreter cannot be started.
-    #[error(
-        "cannot start `{}` ({source}), expected a Python that has ogbench; run `album setup ogbench`, or name an \
-         interpreter with --python",
-        .interpreter.display()
-    )]
-    Start {
-        /// What was to be started.
-        interpreter: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-
-    /// The interpreter started and ended before it could record anything.
-    #[error(
-        "`{}` cannot record: {reason}\nexpected a Python that has ogbench; run `album setup ogbench`, or name an \
-         interpreter with --python",
-        .interpreter.display()
-    )]
-    NotReady {
-        /// The interpreter.
-        interpreter: PathBuf,
-        /// How it ended, and its last words.
-        reason: String,
-    },
-
     /// One chunk could not be recorded, again and again.
     #[error("{}: {times} processes did not finish this chunk; the last one: {reason}", .part.display())]
     Lost {
@@ -57,7 +32,7 @@ pub enum RecordError {
         part: PathBuf,
         /// How often it was tried.
         times: usize,
-        /// How the last process ended, and its last words.
+        /// How the last process ended, and its last lines.
         reason: String,
     },
 
@@ -96,8 +71,9 @@ impl RecordError {
         match self {
             Self::Env(EnvError::Data(DataError::Io { .. })) => true,
             Self::Env(EnvError::Python(e)) => e.is_io(),
-            Self::Env(_) | Self::NotReady { .. } | Self::OtherPackages { .. } => false,
-            Self::Io { .. } | Self::Start { .. } | Self::Lost { .. } | Self::Busy { .. } => true,
+            Self::Env(EnvError::Worker(WorkerError::NotStarted { .. })) => true,
+            Self::Env(_) | Self::OtherPackages { .. } => false,
+            Self::Io { .. } | Self::Lost { .. } | Self::Busy { .. } => true,
         }
     }
 

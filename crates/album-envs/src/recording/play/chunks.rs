@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use album_data::{DType, Data, DataError, Npz, NpzWriter, Place};
 
 use super::{Recipe, Split};
-use crate::stamp::STAMP;
+use crate::recording::stamp::{self, STAMP};
 
 /// The array with the versions of the packages, as text.
 const PACKAGES: &str = "album_packages";
@@ -99,7 +99,7 @@ pub(super) fn join(
         let parts = chunks.iter().map(|chunk| chunk.read(recipe, work, name, dtype, width));
         npz.array_of_parts(name, dtype, &shape(rows, width), parts)?;
     }
-    let stamp = recipe.stamp(split);
+    let stamp = stamp::numbers(&recipe.stamp(split));
     npz.array_i64(STAMP, &[stamp.len()], &stamp)?;
     let text = packages.as_bytes().to_vec();
     npz.array_of_parts(PACKAGES, DType::U8, &[text.len()], [Ok::<_, DataError>(Data::U8(text))])?;

@@ -1,19 +1,17 @@
-//! The messages between album and its workers; [`ogbench`](super) describes them.
+//! The messages between album and its workers; [`python`](super) documents them.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use crate::env::{Frame, Step};
+use crate::env::{EnvSpec, FRAME_INTERVAL, Frame, Step};
 
 /// The version of the protocol.
-pub const PROTOCOL: u32 = 2;
-
-/// Of an episode with pictures, its start, its end and each so manyeth step have one.
-pub const FRAME_EVERY: u32 = 3;
+pub const PROTOCOL: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"ALBUMENV";
 
-/// Pictures are 200 pixels a side; four times that is far more than any message needs.
+/// Room for frames of 800 x 800 pixels; those of OGBench have 200 x 200.
 const LONGEST_BODY: u32 = 1 << 21;
 
 /// Kind and length.
@@ -22,32 +20,53 @@ const HEADER: usize = 5;
 /// As much as a pipe holds.
 const READ_AT_ONCE: usize = 1 << 16;
 
-/// Of what is no message, so many bytes are shown.
+/// So many bytes of something that is no message are shown.
 const QUOTED: usize = 65;
 
-/// What a worker is and runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hello {
-    pub observation_dim: usize,
-    pub action_dim: usize,
-    pub horizon: usize,
-    pub versions: BTreeMap<String, String>,
+/// What a worker runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub spec: EnvSpec,
+    /// Packages and their versions, in the suite's order, and `python` last.
+    pub versions: Vec<(String, String)>,
+}
+
+impl Hello {
+    /// The packages in one line, such as `ogbench-1.2.2 mujoco-4.0.0`.
+    pub fn packages(&self) -> String {
+        let packages = self.versions.iter().filter(|(name, _)| name != "python");
+        packages.map(|(name, version)| format!("{name}-{version}")).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Why a worker gave up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
+    /// A new worker can repeat the episodes.
     EpisodeLost,
+    /// A module is missing.
     NoModule,
+    /// A new worker would fail in the same way.
     Hopeless,
 }
 
 /// What a worker says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Message {
+pub(crate) enum Message {
     Hello(Hello),
-    Started { environment: usize, observation: Vec<f32>, frame: Option<Frame> },
-    Stepped { environment: usize, step: Step },
+    Started {
+        environment: usize,
+        observation: Vec<f32>,
+        frame: Option<Frame>,
+    },
+    Stepped {
+        environment: usize,
+        step: Step,
+    },
+    /// An episode of the file that was asked for is recorded.
+    Recorded,
+    /// The file is complete.
+    Written,
     Error(Cause, String),
 }
 
@@ -56,53 +75,64 @@ pub(super) enum Message {
 pub(super) enum Broken {
     /// The worker closed its output.
     Ended,
-    /// Another protocol than [`PROTOCOL`].
+    /// It speaks another protocol than [`PROTOCOL`].
     OtherProtocol(u32),
-    /// Bytes that are no message. The text says what was found and expected.
+    /// It sent no message. The text says what was found and expected.
     Garbage(String),
 }
 
 /// Writes a reset into `buffer`, which is cleared before.
 pub(super) fn reset(buffer: &mut Vec<u8>, environment: usize, seed: u64, frames: bool) {
-    begin(buffer, 1, 12, environment);
+    header(buffer, 1, 16);
+    buffer.extend((environment as u32).to_le_bytes());
     buffer.extend(seed.to_le_bytes());
-    buffer.extend(if frames { FRAME_EVERY } else { 0 }.to_le_bytes());
+    buffer.extend(if frames { FRAME_INTERVAL } else { 0 }.to_le_bytes());
 }
 
 /// Writes a step into `buffer`, which is cleared before. The action is clipped to ±1 here,
 /// because that costs NumPy more than all the rest of a message.
 pub(super) fn step(buffer: &mut Vec<u8>, environment: usize, action: &[f32]) {
-    begin(buffer, 2, 4 * action.len(), environment);
+    header(buffer, 2, 4 + 4 * action.len());
+    buffer.extend((environment as u32).to_le_bytes());
     buffer.extend(action.iter().flat_map(|x| x.clamp(-1.0, 1.0).to_le_bytes()));
 }
 
-/// Of a body, `rest` bytes come after the environment's number.
-fn begin(buffer: &mut Vec<u8>, kind: u8, rest: usize, environment: usize) {
-    buffer.clear();
-    buffer.push(kind);
-    buffer.extend((4 + rest as u32).to_le_bytes());
-    buffer.extend((environment as u32).to_le_bytes());
+/// A request to record an episode for each seed into one file.
+pub(crate) fn record_request(seeds: &[u64], path: &Path) -> Vec<u8> {
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    let line = [seeds.join(" ").as_bytes(), b"\t", path.as_os_str().as_bytes(), b"\n"].concat();
+    let mut request = Vec::new();
+    header(&mut request, 3, line.len());
+    request.extend(line);
+    request
 }
 
-/// Takes apart what a worker says. One observation has `observation_dim` numbers.
+fn header(buffer: &mut Vec<u8>, kind: u8, length: usize) {
+    buffer.clear();
+    buffer.push(kind);
+    buffer.extend((length as u32).to_le_bytes());
+}
+
+/// Splits what a worker sends into messages.
 #[derive(Debug)]
 pub(super) struct Reader {
+    /// Numbers in an observation, which the hello tells.
     observation_dim: usize,
-    /// Where reads go to.
+    /// The target of reads.
     buffer: Vec<u8>,
-    /// What was read and may not be taken yet.
+    /// What was read.
     bytes: Vec<u8>,
-    /// So many of them were.
+    /// So many of the bytes belong to messages that were returned.
     taken: usize,
     ended: bool,
 }
 
 impl Reader {
-    pub fn new(observation_dim: usize) -> Self {
-        Self { observation_dim, buffer: vec![0; READ_AT_ONCE], bytes: Vec::new(), taken: 0, ended: false }
+    pub fn new() -> Self {
+        Self { observation_dim: 0, buffer: vec![0; READ_AT_ONCE], bytes: Vec::new(), taken: 0, ended: false }
     }
 
-    /// Reads once, which does not wait if there is something to read.
+    /// Reads once; waits only if there is nothing to read.
     pub fn read(&mut self, mut from: impl Read) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
@@ -113,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// The next message, if all of it is there.
+    /// The next message, if it has arrived completely.
     pub fn next(&mut self) -> Option<Result<Message, Broken>> {
         let bytes = &self.bytes[self.taken..];
         let Some((&[kind, ref length @ ..], rest)) = bytes.split_first_chunk::<HEADER>() else {
@@ -123,8 +153,8 @@ impl Reader {
             });
         };
         let length = u32::from_le_bytes(*length);
-        if !(1..=4).contains(&kind) || length > LONGEST_BODY {
-            // Most likely text that somebody printed; some more of it helps.
+        if !(1..=6).contains(&kind) || length > LONGEST_BODY {
+            // Most likely printed text; quote some of it.
             let text = &bytes[..bytes.len().min(QUOTED)];
             return Some(Err(garbage(format_args!("`{}`", text.escape_ascii()))));
         }
@@ -133,7 +163,11 @@ impl Reader {
             return self.ended.then(|| Err(garbage(format_args!("{found} bytes of a message of {length}"))));
         };
         self.taken += HEADER + body.len();
-        Some(parse(kind, body, self.observation_dim))
+        let message = parse(kind, body, self.observation_dim);
+        if let Ok(Message::Hello(hello)) = &message {
+            self.observation_dim = hello.spec.observation_dim;
+        }
+        Some(message)
     }
 }
 
@@ -163,6 +197,8 @@ fn parse(kind: u8, body: &[u8], observation_dim: usize) -> Result<Message, Broke
             };
             Ok(Message::Stepped { environment, step })
         }
+        5 => Ok(Message::Recorded),
+        6 => Ok(Message::Written),
         _ => {
             let cause = match body.take()? {
                 [0] => Cause::EpisodeLost,
@@ -184,11 +220,11 @@ fn hello(body: &mut Body<'_>) -> Result<Hello, Broken> {
         return Err(Broken::OtherProtocol(protocol));
     }
     let mut number = || body.u32().map(|n| n as usize);
-    let (observation_dim, action_dim, horizon) = (number()?, number()?, number()?);
+    let spec = EnvSpec { observation_dim: number()?, action_dim: number()?, horizon: number()? };
     let lines = String::from_utf8_lossy(body.0);
     let versions = lines.lines().filter_map(|line| line.split_once(' '));
     let versions = versions.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
-    Ok(Hello { observation_dim, action_dim, horizon, versions })
+    Ok(Hello { spec, versions })
 }
 
 fn garbage(found: std::fmt::Arguments<'_>) -> Broken {
@@ -228,7 +264,7 @@ impl Body<'_> {
         // Both fit in 32 bits, so the product of two and 3 fits in 128.
         if self.0.len() as u128 != 3 * u128::from(width) * u128::from(height) {
             let found = self.0.len();
-            return Err(garbage(format_args!("a picture of {width} x {height} pixels with {found} bytes")));
+            return Err(garbage(format_args!("a frame of {width} x {height} pixels with {found} bytes")));
         }
         let (width, height) = (width as usize, height as usize);
         Ok(Some(Frame { width, height, rgb: std::mem::take(&mut self.0).to_vec() }))
@@ -244,7 +280,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Message, Broken> {
-        let mut reader = Reader::new(2);
+        let mut reader = Reader { observation_dim: 2, ..Reader::new() };
         reader.read(bytes);
         reader.read(&[][..]);
         reader.next().unwrap()
@@ -259,21 +295,14 @@ mod tests {
 
     fn greeting(protocol: u32) -> Vec<u8> {
         let numbers: Vec<u8> = [protocol, 2, 3, 200].iter().flat_map(|n| n.to_le_bytes()).collect();
-        message(1, &[b"ALBUMENV", &numbers[..], b"ogbench 1.2.2\nmujoco 4.0.0\n"].concat())
+        message(1, &[b"ALBUMENV", &numbers[..], b"ogbench 1.2.2\nmujoco 4.0.0\npython 3.11\n"].concat())
     }
 
     #[test]
     fn hello_is_understood() {
-        let versions = [("mujoco", "4.0.0"), ("ogbench", "1.2.2")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-        assert_eq!(
-            read(&greeting(PROTOCOL)).unwrap(),
-            Message::Hello(Hello {
-                observation_dim: 2,
-                action_dim: 3,
-                horizon: 200,
-                versions: versions.into()
-            })
-        );
+        let Message::Hello(hello) = read(&greeting(PROTOCOL)).unwrap() else { panic!() };
+        assert_eq!(hello.spec, EnvSpec { observation_dim: 2, action_dim: 3, horizon: 200 });
+        assert_eq!(hello.packages(), "ogbench-1.2.2 mujoco-4.0.0");
         assert_eq!(read(&greeting(1)), Err(Broken::OtherProtocol(1)));
     }
 
@@ -293,6 +322,8 @@ mod tests {
             frame: Some(Frame { width: 1, height: 2, rgb: vec![1, 2, 3, 4, 5, 6] }),
         };
         assert_eq!(read(&message(3, &body)).unwrap(), Message::Stepped { environment: 2, step });
+        assert_eq!(read(&message(5, b"")).unwrap(), Message::Recorded);
+        assert_eq!(read(&message(6, b"")).unwrap(), Message::Written);
         assert_eq!(
             read(&message(4, b"\x01ogbench")).unwrap(),
             Message::Error(Cause::NoModule, "ogbench".into())
@@ -306,6 +337,8 @@ mod tests {
         assert_eq!(buffer, [1, 16, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
         step(&mut buffer, 0, &[1.5]);
         assert_eq!(buffer, [2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 63]);
+        let request = record_request(&[7, u64::MAX], Path::new("/a/b.npz"));
+        assert_eq!(request, b"\x03\x20\0\0\x007 18446744073709551615\t/a/b.npz\n");
     }
 
     #[test]

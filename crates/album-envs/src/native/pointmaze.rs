@@ -3,17 +3,18 @@
 use album_base::rng;
 use album_data::ogbench::{Family, MazeTask, TaskName, within};
 
-use crate::env::{Env, EnvSpec, Step};
+use super::disc::advance;
+use super::drawing::draw;
+use super::maze::Maze;
+use crate::env::{Env, EnvSpec, Frame, Step};
 use crate::error::EnvError;
-use crate::maze::Maze;
-use crate::point::advance;
 
 /// Starts are up to this far from the middle of their cell, in each axis.
 pub(crate) const NOISE: f64 = 1.0;
 /// A goal is reached at this distance.
 pub(crate) const TOLERANCE: f64 = 1.0;
 
-/// A disc that is to find through a maze to a goal.
+/// A disc that must navigate a maze to its goal.
 ///
 /// Observations are its position `[x, y]`, actions move it by up to 0.2 m in each
 /// axis ([`advance`]). It starts near a cell's middle and has
@@ -24,13 +25,10 @@ pub struct PointMaze {
     maze: Maze,
     task: MazeTask,
     horizon: usize,
-    episode: Option<Episode>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Episode {
-    position: [f64; 2],
-    steps: usize,
+    /// The positions of the episode so far.
+    path: Vec<[f64; 2]>,
+    /// Whether the episode goes on.
+    running: bool,
 }
 
 impl PointMaze {
@@ -42,7 +40,8 @@ impl PointMaze {
                 maze: Maze::new(size),
                 task: size.tasks()[task.task() - 1],
                 horizon: environment.horizon,
-                episode: None,
+                path: Vec::new(),
+                running: false,
             }),
             _ => Err(EnvError::NotNative { task: task.to_string() }),
         }
@@ -67,26 +66,29 @@ impl Env for PointMaze {
     fn reset(&mut self, episode_seed: u64) -> Result<Vec<f32>, EnvError> {
         let mut rng = rng::stream(episode_seed, "pointmaze start");
         let position = near(&mut rng, self.task.start.center());
-        self.episode = Some(Episode { position, steps: 0 });
+        self.path.clear();
+        self.path.push(position);
+        self.running = true;
         Ok(observation(position))
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Step, EnvError> {
-        let &[x, y] = action else {
-            return Err(EnvError::ActionLength { found: action.len(), expected: 2 });
+        self.spec().check_action(action)?;
+        let Some(&position) = self.path.last().filter(|_| self.running) else {
+            return Err(EnvError::NoEpisode);
         };
-        if let Some(component) = action.iter().position(|x| !x.is_finite()) {
-            return Err(EnvError::ActionValue { component, found: action[component] });
-        }
-        let Episode { position, steps } = self.episode.ok_or(EnvError::NoEpisode)?;
         let success = within(position, self.task.goal.center(), TOLERANCE);
-        let position = advance(&self.maze, position, [x.into(), y.into()]).position;
-        let steps = steps + 1;
-        let truncated = steps >= self.horizon;
-        self.episode = (!success && !truncated).then_some(Episode { position, steps });
+        let position = advance(&self.maze, position, [action[0].into(), action[1].into()]).position;
+        let truncated = self.path.len() >= self.horizon;
+        self.path.push(position);
+        self.running = !success && !truncated;
         let reward = if success { 0.0 } else { -1.0 };
         let observation = observation(position);
         Ok(Step { observation, reward, terminated: success, truncated, success, frame: None })
+    }
+
+    fn frame(&self) -> Option<Frame> {
+        Some(draw(&self.maze, self.task.goal.center(), TOLERANCE, &self.path))
     }
 }
 
@@ -102,7 +104,7 @@ fn observation(position: [f64; 2]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::Oracle;
+    use crate::native::oracle::Oracle;
     use album_data::ogbench::MazeSize;
 
     fn env(name: &str) -> PointMaze {

@@ -25,24 +25,14 @@ use album_data::NpzWriter;
 use album_data::ogbench::{MazeSize, within};
 use rand_chacha::ChaCha8Rng;
 
+pub use super::Split;
+use super::stamp::{self, STAMP};
 use crate::error::EnvError;
-use crate::maze::Maze;
-use crate::oracle::Oracle;
-use crate::point::advance;
-use crate::pointmaze::{TOLERANCE, near};
-use crate::stamp::{self, STAMP};
+use crate::native::pointmaze::{TOLERANCE, near};
+use crate::native::{Maze, Oracle, advance};
 
 /// Changes whenever equal recipes would give other data than before.
 const VERSION: i64 = 1;
-
-/// Which of the two datasets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Split {
-    /// What agents learn from.
-    Train,
-    /// What they are only checked on.
-    Validation,
-}
 
 /// All that a recording depends on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,20 +67,20 @@ impl Recipe {
         Self { split: Split::Validation, episodes: train.episodes / 10, ..train }
     }
 
-    fn stamp(&self) -> [i64; 7] {
+    fn stamp(&self) -> [(&'static str, i64); 7] {
         let split = match self.split {
             Split::Train => 0,
             Split::Validation => 1,
         };
         let cells = Maze::new(self.size);
         [
-            VERSION,
-            (cells.rows() * cells.columns()) as i64, // tells the mazes apart
-            split,
-            self.seed as i64,
-            self.episodes as i64,
-            self.rows as i64,
-            self.noise.to_bits() as i64,
+            ("version of the recipe", VERSION),
+            ("maze", (cells.rows() * cells.columns()) as i64),
+            ("split", split),
+            ("seed", self.seed as i64),
+            ("episodes", self.episodes as i64),
+            ("rows", self.rows as i64),
+            ("noise", self.noise.to_bits() as i64),
         ]
     }
 }
@@ -197,7 +187,7 @@ impl Recording {
         npz.array_bool("terminals", &[rows], &self.terminals)?;
         npz.array_f32("qpos", &[rows, 2], &self.positions)?;
         npz.array_f32("qvel", &[rows, 2], &self.velocities)?;
-        let stamp = recipe.stamp();
+        let stamp = stamp::numbers(&recipe.stamp());
         npz.array_i64(STAMP, &[stamp.len()], &stamp)?;
         Ok(npz.finish()?)
     }
@@ -343,7 +333,12 @@ mod tests {
         // Another recipe does not touch the file.
         let other = Recipe { seed: 9, ..recipe };
         let message = cached(&path, &other, threads(1)).unwrap_err().to_string();
-        assert!(message.contains("expected pointmaze-giant navigate training data of seed 9"), "{message}");
+        assert!(
+            message.contains(
+                "found a recording with seed 3, expected pointmaze-giant navigate training data of seed 9"
+            ),
+            "{message}"
+        );
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
     }
 

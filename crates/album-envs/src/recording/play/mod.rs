@@ -7,15 +7,14 @@
 //! Episodes have 1001 rows and none ends early. A scene whose cube leaves what can be seen is
 //! drawn again. A tenth as many episodes are for validation.
 //!
-//! Processes of `python/play.py` record chunks of episodes into a work folder beside the files;
+//! Workers with the suite `play.py` record chunks of episodes into a work folder beside the files;
 //! the chunks are joined at the end, column by column. Every episode has a seed of its own and
 //! depends on nothing else, so that the files are the same for any number of processes and
 //! after any interruption.
 
+mod chunks;
 mod error;
-mod parts;
-mod record;
-mod worker;
+mod recorder;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,10 +24,10 @@ use album_data::DType;
 use album_data::ogbench::{Environment, Family};
 use rand_chacha::rand_core::Rng;
 
-pub use crate::navigate::Split;
-use crate::stamp;
+pub use super::Split;
+use super::stamp;
 pub use error::RecordError;
-pub use record::{Event, Outcome, Recorder};
+pub use recorder::{Event, Outcome, Recorder};
 
 /// Changes whenever equal recipes would give other data than before.
 const VERSION: i64 = 1;
@@ -138,7 +137,7 @@ impl Recipe {
         }
     }
 
-    fn stamp(&self, split: Split) -> [i64; 8] {
+    fn stamp(&self, split: Split) -> [(&'static str, i64); 8] {
         let kind = match self.kind {
             Kind::Play => 1,
             Kind::Noisy => 2,
@@ -148,15 +147,15 @@ impl Recipe {
             Split::Validation => 1,
         };
         [
-            VERSION,
-            kind,
+            ("version of the recipe", VERSION),
+            ("kind of data", kind),
             // These two tell the environments apart.
-            self.environment.observation_dim as i64,
-            self.environment.qpos_dim as i64,
-            number,
-            self.seed as i64,
-            self.episodes_of(split) as i64,
-            self.rows as i64,
+            ("environment", self.environment.observation_dim as i64),
+            ("environment", self.environment.qpos_dim as i64),
+            ("split", number),
+            ("seed", self.seed as i64),
+            ("episodes", self.episodes_of(split) as i64),
+            ("rows", self.rows as i64),
         ]
     }
 

@@ -25,12 +25,12 @@
 
 use album_data::ogbench::{CELL_SIZE, Cell};
 
-use crate::maze::Maze;
+use super::maze::Maze;
 
 /// Metres that an action of length one moves the disc.
 const REACH: f64 = 0.2;
 /// Of the disc, in metres.
-const RADIUS: f64 = 0.7;
+pub(super) const RADIUS: f64 = 0.7;
 /// The share of a penetration that is left after a step.
 const SOFTNESS: f64 = 0.177_215_204_759_363_6;
 /// Speed per second away from a wall after a step, by its penetration before.

@@ -1,0 +1,224 @@
+//! Episodes in worker processes.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::interpreter::Python;
+use super::protocol::{self, Hello, Message};
+use super::suites::Suite;
+use super::workers::{Event, Limits, OUT_OF_TURN, Workers};
+use crate::env::EnvSpec;
+use crate::error::EnvError;
+use crate::pool::{Answer, EnvPool};
+
+/// Environments of a worker. It steps one while the answer of the other travels, the policy acts and the next action
+/// comes back.
+const ENVIRONMENTS: usize = 2;
+
+/// [`EnvPool::wait`] returns after this time even without an answer.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What a slot was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Reset,
+    Step,
+}
+
+/// The state of a slot.
+#[derive(Debug, Default)]
+struct Slot {
+    episode: Episode,
+    /// The request that has no answer yet.
+    request: Option<Request>,
+    /// Answers to come that nobody waits for any more.
+    stale: usize,
+}
+
+#[derive(Debug, Default)]
+enum Episode {
+    #[default]
+    None,
+    /// Under way, with at most so many steps to come.
+    Running(usize),
+    /// Its worker was lost while nothing was asked for. The reason is the answer to the next step.
+    Lost(String),
+}
+
+/// Environments of a Python [`Suite`] in worker processes, two in each.
+///
+/// With `n` workers, slot `s` is environment `s / n` of worker `s % n`: as long as there are fewer episodes than
+/// workers, each episode has a worker to itself. A worker that dies or exceeds its [`Limits`] is replaced, and its
+/// episodes are reported as [`Answer::Lost`].
+#[derive(Debug)]
+pub struct WorkerPool {
+    workers: Workers,
+    spec: EnvSpec,
+    versions: BTreeMap<String, String>,
+    slots: Vec<Slot>,
+    /// Answers that come from no worker.
+    answers: Vec<(usize, Answer)>,
+    request: Vec<u8>,
+}
+
+impl WorkerPool {
+    /// Starts workers and waits until all are ready.
+    pub fn new(suite: Suite, workers: usize, python: &Python, limits: Limits) -> Result<Self, EnvError> {
+        let mut workers = Workers::start(suite, workers, python, limits)?;
+        while !workers.all_ready() {
+            workers.listen(PATIENCE);
+            while workers.next()?.is_some() {}
+        }
+        let hello = workers.hello().cloned();
+        let Hello { spec, versions } = hello.unwrap_or_default();
+        Ok(Self {
+            spec,
+            versions: versions.into_iter().collect(),
+            slots: std::iter::repeat_with(Slot::default).take(ENVIRONMENTS * workers.len()).collect(),
+            answers: Vec::new(),
+            request: Vec::new(),
+            workers,
+        })
+    }
+
+    /// The slots of a worker.
+    fn slots_of(&self, worker: usize) -> impl Iterator<Item = usize> + use<> {
+        (worker..self.slots.len()).step_by(self.workers.len())
+    }
+
+    /// Steps that a worker still has to do, at most.
+    fn work(&self, worker: usize) -> usize {
+        let left = |slot: usize| match self.slots[slot].episode {
+            Episode::Running(left) => left,
+            Episode::None | Episode::Lost(_) => 0,
+        };
+        self.slots_of(worker).map(left).sum()
+    }
+
+    fn ask(&mut self, number: usize, request: Request) {
+        // An answer that nobody fetched belongs to a request that this one replaces.
+        self.answers.retain(|&(slot, _)| slot != number);
+        let slot = &mut self.slots[number];
+        slot.stale += usize::from(slot.request.replace(request).is_some());
+        self.workers.send(number % self.workers.len(), &self.request);
+    }
+
+    fn take(
+        &mut self,
+        worker: usize,
+        event: Event,
+        answers: &mut Vec<(usize, Answer)>,
+    ) -> Result<(), EnvError> {
+        let (environment, to, answer) = match event {
+            Event::Ready => return Ok(()),
+            Event::Lost { reason } => {
+                self.lose(worker, &reason, answers);
+                return Ok(());
+            }
+            Event::Said(Message::Started { environment, observation, frame }) => {
+                (environment, Request::Reset, Answer::Started { observation, frame })
+            }
+            Event::Said(Message::Stepped { environment, step }) => {
+                (environment, Request::Step, Answer::Stepped(step))
+            }
+            Event::Said(_) => return self.out_of_turn(worker, answers),
+        };
+        match self.slots_of(worker).nth(environment) {
+            Some(slot) if self.slots[slot].stale > 0 => self.slots[slot].stale -= 1,
+            Some(slot) if self.slots[slot].request == Some(to) => {
+                self.slots[slot].request = None;
+                if matches!(&answer, Answer::Stepped(step) if step.terminated || step.truncated) {
+                    self.slots[slot].episode = Episode::None;
+                }
+                answers.push((slot, answer));
+            }
+            _ => return self.out_of_turn(worker, answers),
+        }
+        Ok(())
+    }
+
+    fn out_of_turn(&mut self, worker: usize, answers: &mut Vec<(usize, Answer)>) -> Result<(), EnvError> {
+        let reason = self.workers.replace(worker, OUT_OF_TURN.to_owned())?;
+        self.lose(worker, &reason, answers);
+        Ok(())
+    }
+
+    /// Tells each slot of a lost worker in answer to its request, or to its next one.
+    fn lose(&mut self, worker: usize, reason: &str, answers: &mut Vec<(usize, Answer)>) {
+        for slot in self.slots_of(worker) {
+            let lost = std::mem::take(&mut self.slots[slot]);
+            match lost.episode {
+                _ if lost.request.is_some() => {
+                    answers.push((slot, Answer::Lost { reason: reason.to_owned() }))
+                }
+                Episode::None => {}
+                Episode::Running(_) => self.slots[slot].episode = Episode::Lost(reason.to_owned()),
+                Episode::Lost(before) => self.slots[slot].episode = Episode::Lost(before),
+            }
+        }
+    }
+}
+
+impl EnvPool for WorkerPool {
+    fn spec(&self) -> EnvSpec {
+        self.spec
+    }
+
+    fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn versions(&self) -> &BTreeMap<String, String> {
+        &self.versions
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.workers.processes()
+    }
+
+    fn is_next(&self, slot: usize, waiting: usize) -> bool {
+        let own = self.work(slot % self.workers.len());
+        let sooner = (0..self.workers.len()).filter(|&worker| self.work(worker) < own).count();
+        sooner < waiting
+    }
+
+    fn reset(&mut self, slot: usize, seed: u64, frames: bool) -> Result<(), EnvError> {
+        protocol::reset(&mut self.request, slot / self.workers.len(), seed, frames);
+        self.slots[slot].episode = Episode::Running(self.spec.horizon);
+        self.ask(slot, Request::Reset);
+        Ok(())
+    }
+
+    fn step(&mut self, slot: usize, action: &[f32]) -> Result<(), EnvError> {
+        self.spec.check_action(action)?;
+        match &mut self.slots[slot].episode {
+            Episode::None => return Err(EnvError::NoEpisode),
+            Episode::Lost(reason) => {
+                let reason = std::mem::take(reason);
+                self.slots[slot].episode = Episode::None;
+                self.answers.push((slot, Answer::Lost { reason }));
+                return Ok(());
+            }
+            Episode::Running(left) => *left = left.saturating_sub(1),
+        }
+        protocol::step(&mut self.request, slot / self.workers.len(), action);
+        self.ask(slot, Request::Step);
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<Vec<(usize, Answer)>, EnvError> {
+        let mut answers = std::mem::take(&mut self.answers);
+        let start = Instant::now();
+        while answers.is_empty()
+            && start.elapsed() < PATIENCE
+            && self.slots.iter().any(|slot| slot.request.is_some())
+        {
+            self.workers.listen(PATIENCE);
+            while let Some((worker, event)) = self.workers.next()? {
+                self.take(worker, event, &mut answers)?;
+            }
+        }
+        answers.sort_by_key(|&(slot, _)| slot);
+        Ok(answers)
+    }
+}
