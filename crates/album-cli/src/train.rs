@@ -42,6 +42,10 @@ pub struct TrainArgs {
     /// The data: an npz file in OGBench's layout or a folder of imported columns, instead of the task's default
     #[arg(long, value_name = "FILE|DIR")]
     data: Option<PathBuf>,
+    /// Share of the episodes to hold out: their losses are logged as validation/* [default: the validation file beside the
+    /// data, if there is one]
+    #[arg(long, value_name = "SHARE")]
+    holdout: Option<f64>,
     /// Where the configuration starts from [default: small for PointMaze, else paper]
     #[arg(long, value_enum)]
     preset: Option<PresetArg>,
@@ -94,6 +98,9 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
                 i64::try_from(value).map_err(|_| Failure::Usage(format!("{key} = {value} is too large")))?;
             train.insert(key.to_owned(), value.into());
         }
+    }
+    if let Some(share) = args.holdout {
+        train.insert("holdout".into(), share.into());
     }
     let Resolved { config, overridden } = config::resolve(&Overrides {
         problem: args.task.as_deref().map(str::parse).transpose()?,
@@ -162,6 +169,9 @@ fn go(run: Run, json: bool) -> Result<(), Failure> {
         grouped(run.data().episodes().len() as i64),
         path.display()
     );
+    if let Some(held_out) = run.held_out() {
+        eprintln!("validation on {} held-out episodes", grouped(held_out.episodes().len() as i64));
+    }
     let mut line = LiveLine::new(steps);
     let outcome = run.train(StopFlag::on_signals()?, &mut |event| line.show(event));
     line.bar.finish_and_clear();

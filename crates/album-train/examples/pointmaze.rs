@@ -53,6 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let result = Trainer {
         agent: &mut agent,
         dataset: &dataset,
+        held_out: None,
         run: &run,
         identity: &Identity::new(task.to_string(), "album", seed, &dataset, text),
         schedule: Schedule {

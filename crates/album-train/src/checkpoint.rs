@@ -361,6 +361,7 @@ mod tests {
             agent: "album".into(),
             seed: 1,
             dataset: "00".into(),
+            held_out: None,
             config: "k = 10\n".into(),
         }
     }

@@ -20,6 +20,9 @@ pub struct Identity {
     pub seed: u64,
     /// [`Dataset::content_hash`] of the data.
     pub dataset: String,
+    /// [`Dataset::content_hash`] of the held-out data, where there is some. It changes what is logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<String>,
     /// The resolved configuration as TOML, without what changes no result (threads, directories).
     pub config: String,
 }
@@ -38,18 +41,27 @@ impl Identity {
             agent: agent.to_owned(),
             seed,
             dataset: data.content_hash(),
+            held_out: None,
             config: config.into(),
         }
+    }
+
+    /// The same with held-out data.
+    pub fn with_held_out(mut self, data: Option<&Dataset>) -> Self {
+        self.held_out = data.map(Dataset::content_hash);
+        self
     }
 
     /// Refuses a checkpoint of another run, and says what differs.
     pub(crate) fn check(&self, found: &Identity, path: &Path) -> Result<(), TrainError> {
         let text = |value: &str| format!("`{value}`");
+        let optional = |hash: &Option<String>| hash.as_deref().map_or("absent".to_owned(), text);
         let mut pairs = vec![
             ("agent".to_owned(), text(&found.agent), text(&self.agent)),
             ("task".to_owned(), text(&found.task), text(&self.task)),
             ("seed".to_owned(), found.seed.to_string(), self.seed.to_string()),
             ("dataset hash".to_owned(), text(&found.dataset), text(&self.dataset)),
+            ("held-out data".to_owned(), optional(&found.held_out), optional(&self.held_out)),
         ];
         pairs.extend(config_difference(&found.config, &self.config));
         match pairs.into_iter().find(|(_, found, expected)| found != expected) {
@@ -107,6 +119,7 @@ mod tests {
             agent: "album".into(),
             seed: 1,
             dataset: "00ff".into(),
+            held_out: None,
             config: config.into(),
         }
     }

@@ -46,6 +46,7 @@
 //! let result = Trainer {
 //!     agent: &mut agent,
 //!     dataset: &dataset,
+//!     held_out: None,
 //!     run: &run,
 //!     identity: &Identity::new("a walk", "album", seed, &dataset, text),
 //!     schedule: Schedule { log_every: 5, ..Schedule::new(steps) },
@@ -79,6 +80,7 @@ mod signals;
 mod state_file;
 mod tensorboard;
 mod trainer;
+mod validation;
 mod value_map;
 
 pub use critic::{CriticStatistics, DataStatistics, SAMPLE, critic_statistics};

@@ -208,10 +208,23 @@ fn training(mut page: Page, train: &Columns) -> Page {
         page = page.figure("values", plot, "State values over the rows of a batch.");
     }
     let others = names.iter().copied().filter(|name| !range(name) && !satisfied.contains(name));
+    let validated = train.names().any(|name| name.starts_with("validation/"));
     let figures: Vec<Plot> = others
-        .map(|name| Plot::new(name).size(300.0, 190.0).legend(Legend::Hidden).line(name, &series(name)))
+        .map(|name| {
+            let plot =
+                Plot::new(name).size(300.0, 190.0).legend(Legend::Hidden).line("training", &series(name));
+            match train.series(&format!("validation/{name}")) {
+                held_out if held_out.is_empty() => plot,
+                held_out => plot.dashed("held-out", &held_out),
+            }
+        })
         .collect();
-    page.figure("metrics", panels("", figures.iter(), 3), format!("All other metrics over the {STEP}."))
+    let lines = if validated { " Dashed: on the held-out episodes." } else { "" };
+    page.figure(
+        "metrics",
+        panels("", figures.iter(), 3),
+        format!("All other metrics over the {STEP}.{lines}"),
+    )
 }
 
 fn last_part(name: &str) -> &str {

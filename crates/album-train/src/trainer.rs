@@ -20,6 +20,7 @@ use crate::run_dir::RunDir;
 use crate::schedule::Schedule;
 use crate::signals::StopFlag;
 use crate::state_file::weights_sha256;
+use crate::validation::Validation;
 use crate::value_map::{ValueMap, ValuePoints};
 
 /// Where and how policies are evaluated.
@@ -98,11 +99,13 @@ pub struct Trainer<'a> {
     pub agent: &'a mut dyn Agent,
     /// The data.
     pub dataset: &'a Dataset,
+    /// Held-out data: the agent's metrics on it are logged beside those of training.
+    pub held_out: Option<&'a Dataset>,
     /// The directory.
     pub run: &'a RunDir,
     /// What the run is.
     pub identity: &'a Identity,
-    /// When what is done.
+    /// When to log, evaluate and save.
     pub schedule: Schedule,
     /// How to evaluate; without it there are no evaluations.
     pub evaluator: Option<Evaluator>,
@@ -133,6 +136,9 @@ impl Trainer<'_> {
         let sampler = Sampler::new(self.identity.seed, self.dataset.len());
         let mut batch = segments.batch(self.dataset, self.agent.batch_size());
         let mut metrics = Metrics::new();
+        let mut validation =
+            self.held_out.map(|held_out| Validation::new(self.agent, held_out)).transpose()?;
+        let mut held_out_metrics = Metrics::new();
         let total = self.schedule.steps;
         let (begin, wall_before) = (Instant::now(), progress.wall_seconds);
         let wall = move || wall_before + begin.elapsed().as_secs_f64();
@@ -203,7 +209,10 @@ impl Trainer<'_> {
             since_log.add(now - start);
             if logging {
                 let (step, ms_per_step) = (progress.step, since_log.take());
-                logs.training(step, &metrics, ms_per_step, wall())?;
+                if let Some(validation) = &mut validation {
+                    validation.assess(self.agent, &mut held_out_metrics);
+                }
+                logs.training(step, &metrics, &held_out_metrics, ms_per_step, wall())?;
                 (self.observer)(&Event::Logged { step, metrics: &metrics, ms_per_step });
             }
             if now - last_sign >= PROGRESS {

@@ -73,7 +73,7 @@ impl RunConfig {
 }
 
 /// The training loop. Periods are in steps; 0 means never.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
     /// Gradient steps.
@@ -88,6 +88,9 @@ pub struct TrainConfig {
     pub save_every: u64,
     /// So many checkpoints are kept, the latest ones.
     pub keep: usize,
+    /// The share of the episodes that is held out and logged as `validation/*`; 0 takes the validation file beside the
+    /// data, where there is one.
+    pub holdout: f64,
 }
 
 impl Default for TrainConfig {
@@ -100,6 +103,7 @@ impl Default for TrainConfig {
             eval_episodes: 50,
             save_every: 100_000,
             keep: 2,
+            holdout: 0.0,
         }
     }
 }
@@ -252,6 +256,12 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
     settings.merge(given, &format!("[{agent}]"))?;
     let settings = settings.table;
     kind.setup(&settings)?;
+    if !(0.0..1.0).contains(&train.holdout) {
+        return Err(Error::Config(format!(
+            "holdout = {}; expected a share of at least 0 and below 1",
+            train.holdout
+        )));
+    }
     Ok(RunConfig { problem: task.parse()?, agent, seed, data, train, settings })
 }
 
@@ -260,9 +270,9 @@ fn parse(text: &str, place: &str) -> Result<toml::Table, Error> {
 }
 
 /// Configuration values, what comes later over what came before.
-struct Layers {
+pub(crate) struct Layers {
     /// Has every key that exists.
-    table: toml::Table,
+    pub(crate) table: toml::Table,
     /// Who set a key that was given by hand.
     given: BTreeMap<String, String>,
     /// What was given by hand and does not count.
@@ -270,12 +280,12 @@ struct Layers {
 }
 
 impl Layers {
-    fn over(table: toml::Table) -> Self {
+    pub(crate) fn over(table: toml::Table) -> Self {
         Layers { table, given: BTreeMap::new(), overridden: Vec::new() }
     }
 
     /// Puts values over those that are there.
-    fn merge(&mut self, new: toml::Table, place: &str) -> Result<(), Error> {
+    pub(crate) fn merge(&mut self, new: toml::Table, place: &str) -> Result<(), Error> {
         let mut changes = Vec::new();
         merge(&mut self.table, new, place, "", &mut changes)?;
         if place == "preset" {

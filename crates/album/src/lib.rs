@@ -1,15 +1,65 @@
-//! Offline reinforcement learning from the Lifted Bellman Linear Program.
+//! Offline reinforcement learning from the Lifted Bellman Linear Program: learn from logged decisions, judge the policy,
+//! use it.
+//!
+//! Arrays in, a policy out, without any file or environment:
+//!
+//! ```
+//! use album::{Dataset, Fit, Rows};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A thousand episodes of ten steps on a line. The log pushes left and right at random; being near 0 is good.
+//! let (episodes, length) = (1000, 10);
+//! let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
+//! for episode in 0..episodes {
+//!     let mut x = (episode % 21) as f32 / 10.0 - 1.0;
+//!     for step in 0..length {
+//!         let push = if (episode * 7 + step * 13) % 11 < 5 { -0.8 } else { 0.8 };
+//!         rows.observations.push(x);
+//!         rows.actions.push(push);
+//!         rows.rewards.push(-x.abs());
+//!         rows.masks.push(1.0); // no step ends the task
+//!         rows.terminals.push(step + 1 == length); // the recording ends
+//!         x = (x + 0.2 * push).clamp(-1.0, 1.0);
+//!     }
+//! }
+//! let data = Dataset::from_rows(rows)?;
+//!
+//! let mut agent = Fit::new("album")?
+//!     .set("hidden", vec![32, 32])?
+//!     .set("gamma", 0.9)?
+//!     .set("k", 5)?
+//!     .steps(300)
+//!     .seed(0)
+//!     .run(&data)?;
+//! let action = agent.act(&[0.7]);
+//! assert!(action.len() == 1 && action[0].abs() <= 1.0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With a directory, checkpoints, logs, evaluation and a report: a [`RunConfig`] names a [`Problem`] and an agent, a
+//! [`Run`] trains it, and [`Trained`] is what a checkpoint holds. The command line is a thin layer over these types;
+//! `examples/train.rs` writes the loop out by hand.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`config`] | defaults < preset < file < options < `key=value` |
+//! | [`run`] | a run from its first step to its report, and back to its policy |
+//! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
 
 pub mod config;
 pub mod doctor;
 mod error;
+mod fit;
 mod problem;
 mod resources;
 pub mod run;
 pub mod sizes;
 
+pub use album_data::{Dataset, Rows};
 pub use config::{Overrides, Preset, Resolved, RunConfig, TrainConfig};
 pub use error::Error;
-pub use problem::{Location, Problem};
+pub use fit::{Fit, Fitted};
+pub use problem::{Loaded, Location, Problem};
 pub use resources::{Resources, processors};
 pub use run::{Finished, Run, Trained};

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::resources::Resources;
 use album_base::cache;
-use album_data::Dataset;
 use album_data::ogbench::{Family, MazeSize, TaskName, load_task};
+use album_data::{Dataset, validation_beside};
 use album_envs::navigate::{Recipe, cached};
 use album_envs::{EnvPool, Maze, Python, is_native, open_pool};
 use album_train::ValuePoints;
@@ -54,6 +54,15 @@ impl From<TaskName> for Problem {
     fn from(task: TaskName) -> Self {
         Problem::Ogbench(task)
     }
+}
+
+/// What an agent learns from, and what it is checked on meanwhile.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The training data.
+    pub data: Dataset,
+    /// Episodes that training does not see.
+    pub held_out: Option<Dataset>,
 }
 
 /// Where the data of a problem is.
@@ -108,10 +117,18 @@ impl Problem {
     }
 
     /// Loads the data, from `file` or from its default place; a native environment's data is recorded first if it has
-    /// to be.
-    pub fn load(&self, file: Option<&Path>) -> Result<Dataset, Error> {
+    /// to be. A share of the episodes is held out, or the validation file beside the data is loaded where there is one.
+    pub fn load(&self, file: Option<&Path>, holdout: f64, seed: u64) -> Result<Loaded, Error> {
         let Problem::Ogbench(task) = self;
-        load_task(self.locate(file)?.ready()?, task).map_err(|e| Error::Load(e.to_string()))
+        let path = self.locate(file)?.ready()?;
+        let load = |path: &Path| load_task(path, task).map_err(|e| Error::Load(e.to_string()));
+        let data = load(&path)?;
+        if holdout > 0.0 {
+            let (data, held_out) = data.hold_out(holdout, seed).map_err(|e| Error::Config(e.to_string()))?;
+            return Ok(Loaded { data, held_out: Some(held_out) });
+        }
+        let held_out = validation_beside(&path).map(|path| load(&path)).transpose()?;
+        Ok(Loaded { data, held_out })
     }
 
     /// The command that brings the data.

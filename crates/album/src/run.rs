@@ -2,6 +2,7 @@
 
 use crate::config::{self, RunConfig};
 use crate::error::Error;
+use crate::problem::Loaded;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner};
 use album_data::{Dataset, Segments};
@@ -18,7 +19,7 @@ const PATHS: usize = 10;
 /// A training run that is ready to start or to go on. Everything that can be refused has been refused.
 pub struct Run {
     config: RunConfig,
-    data: Dataset,
+    loaded: Loaded,
     agent: Learner,
     evaluator: Option<Evaluator>,
     directory: RunDir,
@@ -41,24 +42,25 @@ impl Run {
                  lambda_b, or pass --allow-unbounded"
             )));
         }
-        let data = config.problem.load(config.data.as_deref())?;
-        let agent = new_agent(&config, &data, resources)?;
+        let loaded = load(&config)?;
+        let data = &loaded.data;
+        let agent = new_agent(&config, data, resources)?;
         Segments::new(agent.segments())
             .and_then(|segments| segments.fits(&data))
             .map_err(TrainError::from)?;
         let evaluator = evaluator(&config, resources)?;
         let directory = RunDir::create(directory, &config.to_toml()?)?;
-        Ok(Run { config, data, agent, evaluator, directory })
+        Ok(Run { config, loaded, agent, evaluator, directory })
     }
 
     /// Opens a run that was stopped, to go on exactly where it was.
     pub fn resume(directory: &Path, resources: &Resources) -> Result<Self, Error> {
         let config = read_config(directory)?;
         let directory = RunDir::open(directory)?;
-        let data = config.problem.load(config.data.as_deref())?;
-        let agent = new_agent(&config, &data, resources)?;
+        let loaded = load(&config)?;
+        let agent = new_agent(&config, &loaded.data, resources)?;
         let evaluator = evaluator(&config, resources)?;
-        Ok(Run { config, data, agent, evaluator, directory })
+        Ok(Run { config, loaded, agent, evaluator, directory })
     }
 
     /// What the run does.
@@ -68,7 +70,12 @@ impl Run {
 
     /// The data it learns from.
     pub fn data(&self) -> &Dataset {
-        &self.data
+        &self.loaded.data
+    }
+
+    /// Episodes that it is only checked on.
+    pub fn held_out(&self) -> Option<&Dataset> {
+        self.loaded.held_out.as_ref()
     }
 
     /// Where it is.
@@ -80,12 +87,13 @@ impl Run {
     pub fn train(mut self, stop: StopFlag, observer: &mut dyn FnMut(&Event<'_>)) -> Result<Finished, Error> {
         let result = Trainer {
             agent: &mut self.agent,
-            dataset: &self.data,
+            dataset: &self.loaded.data,
+            held_out: self.loaded.held_out.as_ref(),
             run: &self.directory,
-            identity: &identity(&self.config, &self.data)?,
+            identity: &identity(&self.config, &self.loaded)?,
             schedule: schedule(&self.config),
             evaluator: self.evaluator,
-            value_points: self.config.problem.value_points(self.data.observation_dim()),
+            value_points: self.config.problem.value_points(self.loaded.data.observation_dim()),
             stop,
             observer,
         }
@@ -145,11 +153,11 @@ impl Trained {
             Some(step) => checkpoint::at(&checkpoints, step)?,
             None => checkpoint::require_latest(&checkpoints)?,
         };
-        let data = config.problem.load(config.data.as_deref())?;
-        let mut agent = new_agent(&config, &data, resources)?;
-        checkpoint.check(&identity(&config, &data)?)?;
+        let loaded = load(&config)?;
+        let mut agent = new_agent(&config, &loaded.data, resources)?;
+        checkpoint.check(&identity(&config, &loaded)?)?;
         checkpoint.restore(&mut agent)?;
-        Ok(Trained { config, data, agent, checkpoint })
+        Ok(Trained { config, data: loaded.data, agent, checkpoint })
     }
 }
 
@@ -159,9 +167,14 @@ fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Resul
 }
 
 /// What a checkpoint must agree with: all of the configuration but the place of the data.
-fn identity(config: &RunConfig, data: &Dataset) -> Result<Identity, Error> {
-    let same = RunConfig { data: None, ..config.clone() };
-    Ok(Identity::new(config.problem.to_string(), &config.agent, config.seed, data, same.to_toml()?))
+fn identity(config: &RunConfig, loaded: &Loaded) -> Result<Identity, Error> {
+    let text = RunConfig { data: None, ..config.clone() }.to_toml()?;
+    let identity = Identity::new(config.problem.to_string(), &config.agent, config.seed, &loaded.data, text);
+    Ok(identity.with_held_out(loaded.held_out.as_ref()))
+}
+
+fn load(config: &RunConfig) -> Result<Loaded, Error> {
+    config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)
 }
 
 /// When to log, evaluate and save. However short a run is, its curves have twenty points.

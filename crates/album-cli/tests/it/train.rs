@@ -153,3 +153,80 @@ fn a_damaged_checkpoint_is_named_and_an_older_one_used() {
     }
     fails(folder.path(), &["eval", "run"], 3, &["agent.safetensors"]);
 }
+
+/// What a command prints on standard error.
+fn notes(folder: &Path, args: &[&str]) -> String {
+    String::from_utf8(album(folder, args).stderr).unwrap()
+}
+
+#[test]
+fn options_win_over_the_configuration_file_and_say_so() {
+    let folder = folder();
+    json(folder.path(), &train("first", &["--seed", "5"]));
+    let other = "pointmaze-medium-navigate-singletask-task4-v0";
+    let args = ["train", other, "--seed", "6", "--config", "first/config.toml", "--out", "second", "--json"];
+    let output = album(folder.path(), &args);
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((result["task"].as_str(), result["seed"].as_u64()), (Some(other), Some(6)));
+    let said = String::from_utf8(output.stderr).unwrap();
+    for words in ["seed = 6 (command line) instead of 5 (first/config.toml)", "task = "] {
+        assert!(said.contains(words), "{said}");
+    }
+    // Without options, the file decides.
+    let same = json(folder.path(), &["train", "--config", "first/config.toml", "--out", "third", "--json"]);
+    assert_eq!((same["task"].as_str(), same["seed"].as_u64()), (Some(TASK), Some(5)));
+}
+
+#[test]
+fn held_out_episodes_are_logged_beside_training() {
+    let folder = folder();
+    json(folder.path(), &train("plain", &[]));
+    json(folder.path(), &train("held", &["--holdout", "0.2"]));
+    common::pointmaze_data(&folder.path().join("data-val.npz"));
+    let with_file = json(folder.path(), &train("file", &[]));
+    let header = |run: &str| {
+        let text = String::from_utf8(file(folder.path(), &format!("{run}/train.csv"))).unwrap();
+        text.lines().next().unwrap().to_owned()
+    };
+    assert!(!header("plain").contains("validation/"));
+    for run in ["held", "file"] {
+        for column in ["validation/critic/loss", "validation/actor/bc_mse", "validation/critic/g_b_satisfied"]
+        {
+            assert!(header(run).contains(column), "{run}: {}", header(run));
+        }
+    }
+    // A validation file changes what is logged, and nothing else.
+    let plain: serde_json::Value = serde_json::from_slice(&file(folder.path(), "plain/result.json")).unwrap();
+    assert_eq!(with_file["weights_sha256"], plain["weights_sha256"]);
+    fails(folder.path(), &train("bad", &["--holdout", "1"]), 3, &["holdout = 1", "below 1"]);
+}
+
+#[test]
+fn short_runs_log_too() {
+    let folder = folder();
+    json(folder.path(), &train("run", &["--set", "log_every=5000"]));
+    let rows = String::from_utf8(file(folder.path(), "run/train.csv")).unwrap().lines().count() - 1;
+    assert_eq!(rows, 20);
+}
+
+#[test]
+fn a_finished_run_is_not_resumed() {
+    let folder = folder();
+    let first = json(folder.path(), &train("run", &[]));
+    let before = file(folder.path(), "run/result.json");
+    assert!(notes(folder.path(), &["resume", "run"]).contains("the run is finished"));
+    assert_eq!(json(folder.path(), &["resume", "run", "--json"]), first);
+    assert_eq!(file(folder.path(), "run/result.json"), before);
+}
+
+#[test]
+fn the_critic_alone_prints_no_success() {
+    let folder = folder();
+    json(folder.path(), &train("run", &[]));
+    let output = album(folder.path(), &["eval", "run", "--critic", "--episodes", "0"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && !text.contains("success") && text.contains("learned V"), "{text}");
+    assert!(
+        json(folder.path(), &["eval", "run", "--critic", "--episodes", "0", "--json"])["success"].is_null()
+    );
+}

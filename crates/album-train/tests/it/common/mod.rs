@@ -113,6 +113,7 @@ pub fn train(
     Trainer {
         agent,
         dataset,
+        held_out: None,
         run: &run,
         identity: &identity(dataset, options.seed),
         schedule: options.schedule,

@@ -1,0 +1,101 @@
+//! Training in memory: arrays in, a policy out, no file and no environment.
+
+use crate::config::Layers;
+use crate::error::Error;
+use album_agents::{Agent, Kind, Learner, Moment, Policy};
+use album_data::{Dataset, Sampler, Segments};
+use album_nn::Pool;
+use album_train::weights_sha256;
+
+/// What to train, and for how long. Hyperparameters have the names of the TOML keys; all are the agent's defaults until
+/// they are set.
+pub struct Fit {
+    kind: &'static Kind,
+    settings: Layers,
+    steps: u64,
+    seed: u64,
+    threads: usize,
+}
+
+impl Fit {
+    /// Trains the agent of this name: `album`, `iql`, ...
+    pub fn new(agent: &str) -> Result<Self, Error> {
+        let kind = album_agents::find(agent)?;
+        Ok(Fit { kind, settings: Layers::over(kind.defaults()?), steps: 10_000, seed: 0, threads: 0 })
+    }
+
+    /// Sets one hyperparameter.
+    pub fn set(mut self, key: &str, value: impl Into<toml::Value>) -> Result<Self, Error> {
+        self.settings.merge(toml::Table::from_iter([(key.to_owned(), value.into())]), self.kind.name)?;
+        Ok(self)
+    }
+
+    /// Gradient steps; 10,000 unless set.
+    pub fn steps(self, steps: u64) -> Self {
+        Fit { steps, ..self }
+    }
+
+    /// The master seed; 0 unless set. Equal seeds give equal weights, whatever the number of threads.
+    pub fn seed(self, seed: u64) -> Self {
+        Fit { seed, ..self }
+    }
+
+    /// Worker threads; all processors unless set.
+    pub fn threads(self, threads: usize) -> Self {
+        Fit { threads, ..self }
+    }
+
+    /// Trains.
+    pub fn run(self, data: &Dataset) -> Result<Fitted, Error> {
+        let setup = self.kind.setup(&self.settings.table)?;
+        let mut agent = Learner::new(setup.as_ref(), data, self.steps, self.seed, &Pool::new(self.threads))?;
+        let segments = Segments::new(agent.segments()).map_err(|e| Error::Config(e.to_string()))?;
+        segments.fits(data).map_err(|e| Error::Load(e.to_string()))?;
+        let sampler = Sampler::new(self.seed, data.len());
+        let mut batch = segments.batch(data, agent.batch_size());
+        for step in 0..self.steps {
+            sampler.fill(step, batch.indices_mut());
+            segments.gather(data, &mut batch);
+            let loss = agent.update(&batch, step, None);
+            if !loss.is_finite() {
+                return Err(Error::Numerical(format!(
+                    "step {step}: the loss is {loss}; try a smaller learning rate"
+                )));
+            }
+        }
+        Ok(Fitted { policy: agent.policy(), agent, observation_dim: data.observation_dim(), acted: 0 })
+    }
+}
+
+/// A trained agent.
+pub struct Fitted {
+    agent: Learner,
+    policy: Box<dyn Policy>,
+    observation_dim: usize,
+    /// Names the episode of the next call, so that policies that sample draw anew.
+    acted: u64,
+}
+
+impl Fitted {
+    /// The actions for some observations, row by row. Each row counts as the first step of an episode of its own.
+    pub fn act(&mut self, observations: &[f32]) -> Vec<f32> {
+        let rows = observations.len() / self.observation_dim;
+        let episodes = self.acted..self.acted + rows as u64;
+        self.acted = episodes.end;
+        let moments: Vec<Moment> = episodes.map(|episode| Moment { episode, step: 0 }).collect();
+        let mut actions = Vec::new();
+        self.policy.act(observations, &moments, &mut actions);
+        actions
+    }
+
+    /// The values of some observations in units of the data's rewards, where the agent learns a state value.
+    pub fn value(&mut self, observations: &[f32]) -> Option<Vec<f32>> {
+        let mut values = Vec::new();
+        self.agent.value(observations, &mut values).then_some(values)
+    }
+
+    /// The SHA-256 of all weights: equal for equal data, configuration and seed.
+    pub fn weights_sha256(&self) -> String {
+        weights_sha256(&self.agent.state())
+    }
+}
