@@ -190,7 +190,8 @@ fn held_out_episodes_are_logged_beside_training() {
     };
     assert!(!header("plain").contains("validation/"));
     for run in ["held", "file"] {
-        for column in ["validation/critic/loss", "validation/actor/bc_mse", "validation/critic/g_b_satisfied"]
+        for column in
+            ["validation/critic/critic_loss", "validation/actor/bc_loss", "validation/critic/g_b_satisfied"]
         {
             assert!(header(run).contains(column), "{run}: {}", header(run));
         }
