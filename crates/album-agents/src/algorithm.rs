@@ -45,7 +45,14 @@ pub trait Algorithm: Send {
     /// How batches are cut out of the data.
     fn segments(&self) -> SegmentConfig;
 
-    /// The sum of all losses on one batch, all at the same parameters.
+    /// The stages of one update, in order. In one stage all losses are taken at the same parameters and targets mix in
+    /// the weights from before the step; in several, each stage sees what the one before has learned and targets mix in
+    /// the new weights.
+    fn stages(&self) -> &'static [Stage] {
+        &[Stage::All]
+    }
+
+    /// The sum of the losses of [`Inputs::stage`] on one batch.
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t>;
 
     /// How the policy acts, with copies of the networks that it needs. The actions are clipped to [-1, 1] afterwards.
@@ -73,6 +80,28 @@ pub trait Algorithm: Send {
     }
 }
 
+/// The networks that one stage of an update trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// All of them.
+    All,
+    /// Those that estimate values.
+    Critic,
+    /// Those of the policy.
+    Actor,
+}
+
+impl Stage {
+    /// Whether it trains a network that estimates values, or one that does not.
+    pub fn trains(self, is_value: bool) -> bool {
+        match self {
+            Stage::All => true,
+            Stage::Critic => is_value,
+            Stage::Actor => !is_value,
+        }
+    }
+}
+
 /// From situations to actions, row by row.
 pub type Decide = Box<dyn for<'t> FnMut(&Situation<'t, '_>) -> Var<'t> + Send>;
 
@@ -80,6 +109,8 @@ pub type Decide = Box<dyn for<'t> FnMut(&Situation<'t, '_>) -> Var<'t> + Send>;
 pub struct Inputs<'t, 'a> {
     /// Where everything is recorded.
     pub tape: &'t Tape,
+    /// Which losses are asked for.
+    pub stage: Stage,
     /// The step (counted from 0), for what is not done at every one.
     pub step: u64,
     /// How many there will be.
@@ -176,7 +207,12 @@ impl<'t> Inputs<'t, '_> {
 
     /// Standard normal noise.
     pub fn normal(&self, cols: usize) -> Var<'t> {
-        self.tape.constant_slice(self.rows(), cols, &self.noise.borrow_mut().normal(self.rows() * cols))
+        self.normal_rows(self.rows(), cols)
+    }
+
+    /// Standard normal noise of any height.
+    pub fn normal_rows(&self, rows: usize, cols: usize) -> Var<'t> {
+        self.tape.constant_slice(rows, cols, &self.noise.borrow_mut().normal(rows * cols))
     }
 
     /// A column of noise uniform on [0, 1).
@@ -239,8 +275,8 @@ impl<'t> Measures<'t> {
         self
     }
 
+    /// Appends the numbers.
     pub(crate) fn read(&self, metrics: &mut Metrics) {
-        metrics.clear();
         for measure in &self.measures {
             match *measure {
                 Measure::Mean(name, x) => metrics.push((name, x.with_value(mean))),

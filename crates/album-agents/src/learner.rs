@@ -3,7 +3,7 @@
 use crate::Encoding;
 use crate::acting::{Acting, Policy};
 use crate::agent::{Agent, AgentError, AgentState, Metrics};
-use crate::algorithm::{Algorithm, Inputs, Setup, Sizes};
+use crate::algorithm::{Algorithm, Inputs, Setup, Sizes, Stage};
 use crate::common::Common;
 use crate::networks::Networks;
 use crate::noise::Noise;
@@ -84,29 +84,47 @@ impl Learner {
         batch: &Batch,
         step: u64,
         noise: &mut Noise,
-        metrics: Option<&mut Metrics>,
+        mut metrics: Option<&mut Metrics>,
     ) -> f64 {
         let Learner { common, algorithm, nets, encoding, tape, states, total_steps, .. } = self;
-        let tape = tape.begin();
         let states = encoded(encoding, batch, states);
-        let mut inputs = inputs(common, tape, batch, states, step, *total_steps, noise);
-        inputs.measured = metrics.is_some();
-        let loss = algorithm.loss(nets, &inputs);
-        let gradients = loss.total.backward();
+        let factor = common.lr_decay.factor(step, *total_steps);
+        let stages = algorithm.stages();
+        let at_once = stages.len() == 1;
+        let mut norms = Vec::new();
+        let mut total = 0.0;
+        if let Some(metrics) = metrics.as_deref_mut() {
+            metrics.clear();
+        }
+        for &stage in stages {
+            let tape = tape.begin();
+            let mut inputs = inputs(common, tape, batch, states, step, *total_steps, noise);
+            inputs.stage = stage;
+            inputs.measured = metrics.is_some();
+            let loss = algorithm.loss(nets, &inputs);
+            let gradients = loss.total.backward();
+            if let Some(metrics) = metrics.as_deref_mut() {
+                loss.measures.read(metrics);
+                norms.extend(nets.trained(stage).map(|(id, name)| (name, gradients.norm(&nets[id]))));
+            }
+            if at_once {
+                nets.track(|target| algorithm.moves(target, step), tape.pool());
+            }
+            nets.step(&gradients, stage, factor, algorithm.max_grad_norm());
+            total += f64::from(loss.total.item());
+        }
+        if !at_once {
+            nets.track(|target| algorithm.moves(target, step), tape.pool());
+        }
         if let Some(metrics) = metrics {
-            loss.measures.read(metrics);
-            let trained = nets.names().filter(|&(id, _)| nets.is_trained(id));
-            let norms: Vec<(&str, f64)> =
-                trained.map(|(id, name)| (name, gradients.norm(&nets[id]))).collect();
             metrics.push(("grad/norm", norms.iter().map(|n| n.1 * n.1).sum::<f64>().sqrt()));
             metrics.extend(norms.into_iter().filter_map(|(name, norm)| Some((grad_name(name)?, norm))));
         }
-        nets.track(|target| algorithm.moves(target, step), tape.pool());
-        nets.step(&gradients, common.lr_decay.factor(step, *total_steps), algorithm.max_grad_norm());
-        f64::from(loss.total.item())
+        total
     }
 
-    /// Loss and gradients of all trained networks at given random numbers, without learning from them.
+    /// Loss and gradients of all trained networks at given random numbers, without learning from them: all stages see the
+    /// same parameters.
     pub fn gradients(
         &mut self,
         batch: &Batch,
@@ -114,12 +132,18 @@ impl Learner {
         noise: &mut Noise,
     ) -> (f64, Vec<(&'static str, Vec<Tensor>)>) {
         let Learner { common, algorithm, nets, encoding, tape, states, total_steps, .. } = self;
-        let tape = tape.begin();
         let states = encoded(encoding, batch, states);
-        let loss = algorithm.loss(nets, &inputs(common, tape, batch, states, step, *total_steps, noise));
-        let gradients = loss.total.backward();
-        let trained = nets.names().filter(|&(id, _)| nets.is_trained(id));
-        (loss.total.item().into(), trained.map(|(id, name)| (name, gradients.of(&nets[id]))).collect())
+        let (mut total, mut all) = (0.0, Vec::new());
+        for &stage in algorithm.stages() {
+            let tape = tape.begin();
+            let mut inputs = inputs(common, tape, batch, states, step, *total_steps, noise);
+            inputs.stage = stage;
+            let loss = algorithm.loss(nets, &inputs);
+            let gradients = loss.total.backward();
+            total += f64::from(loss.total.item());
+            all.extend(nets.trained(stage).map(|(id, name)| (name, gradients.of(&nets[id]))));
+        }
+        (total, all)
     }
 
     /// Floating-point operations of the matrix products of one update, counted from their shapes, no row left out: the
@@ -129,12 +153,15 @@ impl Learner {
         for step in 0..2 {
             let Learner { common, algorithm, nets, encoding, tape, states, total_steps, seed, .. } = self;
             let mut noise = Noise::at(*seed, step);
-            let tape = tape.begin();
             let states = encoded(encoding, batch, states);
-            let mut inputs = inputs(common, tape, batch, states, step, *total_steps, &mut noise);
-            inputs.measured = false;
-            algorithm.loss(nets, &inputs).total.backward();
-            operations += 0.5 * tape.operations();
+            for &stage in algorithm.stages() {
+                let tape = tape.begin();
+                let mut inputs = inputs(common, tape, batch, states, step, *total_steps, &mut noise);
+                inputs.stage = stage;
+                inputs.measured = false;
+                algorithm.loss(nets, &inputs).total.backward();
+                operations += 0.5 * tape.operations();
+            }
         }
         operations
     }
@@ -152,6 +179,7 @@ fn inputs<'t, 'a>(
     let reward_scale = common.reward_scale as f32;
     Inputs {
         tape,
+        stage: Stage::All,
         step,
         total_steps,
         measured: true,
@@ -201,13 +229,14 @@ impl Agent for Learner {
 
     fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
         let Learner { common, algorithm, nets, encoding, tape, states, total_steps, seed, .. } = self;
-        let tape = tape.begin();
         let states = encoded(encoding, batch, states);
         let mut noise = Noise::at(*seed, 0);
-        algorithm
-            .loss(nets, &inputs(common, tape, batch, states, 0, *total_steps, &mut noise))
-            .measures
-            .read(metrics);
+        metrics.clear();
+        for &stage in algorithm.stages() {
+            let mut inputs = inputs(common, tape.begin(), batch, states, 0, *total_steps, &mut noise);
+            inputs.stage = stage;
+            algorithm.loss(nets, &inputs).measures.read(metrics);
+        }
     }
 
     fn policy(&self) -> Box<dyn Policy> {

@@ -1,6 +1,7 @@
 //! The networks of an agent, each with its optimiser or, for a target, with what it follows.
 
 use crate::agent::{AgentError, NetworkState};
+use crate::algorithm::Stage;
 use crate::noise;
 use album_base::rng;
 use album_nn::{Adam, Gradients, Mlp, MlpSpec, Pool};
@@ -38,6 +39,12 @@ enum Role {
     Fixed,
 }
 
+impl Entry {
+    fn is_trained(&self, stage: Stage) -> bool {
+        matches!(self.role, Role::Trained { .. }) && stage.trains(self.is_value)
+    }
+}
+
 impl Index<Id> for Networks {
     type Output = Mlp;
     fn index(&self, id: Id) -> &Mlp {
@@ -53,15 +60,15 @@ impl Networks {
 
     /// Adds a value network (Q or V, or an ensemble of them).
     pub fn value(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64) -> Id {
-        self.trained(name, spec, learning_rate, true)
+        self.add_trained(name, spec, learning_rate, true)
     }
 
     /// Adds a network of the policy.
     pub fn policy(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64) -> Id {
-        self.trained(name, spec, learning_rate, false)
+        self.add_trained(name, spec, learning_rate, false)
     }
 
-    fn trained(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> Id {
+    fn add_trained(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> Id {
         let net = Mlp::new(spec, &mut self.init);
         let adam = Adam::new(&net, learning_rate);
         self.add(Entry { name, net, is_value, role: Role::Trained { adam, learning_rate } })
@@ -97,14 +104,19 @@ impl Networks {
         Id(self.entries.len() - 1)
     }
 
-    /// Their names, in order.
-    pub fn names(&self) -> impl Iterator<Item = (Id, &'static str)> {
-        self.entries.iter().enumerate().map(|(i, entry)| (Id(i), entry.name))
+    /// The networks that a stage trains, in order.
+    pub fn trained(&self, stage: Stage) -> impl Iterator<Item = (Id, &'static str)> {
+        let entries = self.entries.iter().enumerate().filter(move |(_, entry)| entry.is_trained(stage));
+        entries.map(|(i, entry)| (Id(i), entry.name))
     }
 
-    /// Whether a network is trained, not a target.
-    pub fn is_trained(&self, id: Id) -> bool {
-        matches!(self.entries[id.0].role, Role::Trained { .. })
+    /// Lets the weights of all networks of the policy decay (AdamW).
+    pub fn decay_policy(&mut self, weight_decay: f64) {
+        for entry in &mut self.entries {
+            if let (false, Role::Trained { adam, .. }) = (entry.is_value, &mut entry.role) {
+                adam.weight_decay = weight_decay;
+            }
+        }
     }
 
     /// Numbers in all networks, targets included, as the paper's cost table counts them.
@@ -117,8 +129,7 @@ impl Networks {
         self.entries.iter().filter(|entry| entry.is_value).map(|entry| entry.net.spec().members).sum()
     }
 
-    /// Moves the targets for which `moves` says so. Before [`Networks::step`], they mix in the weights that the losses
-    /// were computed with, as the original implementations do.
+    /// Moves the targets for which `moves` says so.
     pub fn track(&mut self, moves: impl Fn(Id) -> bool, pool: &Pool) {
         for i in 0..self.entries.len() {
             if let Role::Target { of, tau } = self.entries[i].role
@@ -130,23 +141,20 @@ impl Networks {
         }
     }
 
-    /// One step of Adam for every trained network; all learning rates are multiplied by `factor`. A network that the
+    /// One step of Adam for every network that `stage` trains; all learning rates are multiplied by `factor`. A network that the
     /// loss does not depend on has a zero gradient: its moments decay and its weights still move by them. With
     /// `max_norm`, the gradient of all value networks is scaled down to it where it is longer, and that of all networks
     /// of the policy likewise.
-    pub fn step(&mut self, gradients: &Gradients<'_>, factor: f64, max_norm: Option<f64>) {
+    pub fn step(&mut self, gradients: &Gradients<'_>, stage: Stage, factor: f64, max_norm: Option<f64>) {
         let scale = |is_value| {
             let Some(most) = max_norm else { return 1.0 };
-            let group: Vec<&Mlp> = self
-                .entries
-                .iter()
-                .filter(|entry| entry.is_value == is_value && matches!(entry.role, Role::Trained { .. }))
-                .map(|entry| &entry.net)
-                .collect();
-            (most / gradients.norm_all(&group)).min(1.0) as f32
+            let group = self.entries.iter().filter(|e| e.is_value == is_value && e.is_trained(stage));
+            let norm = group.map(|e| gradients.norm(&e.net).powi(2)).sum::<f64>().sqrt();
+            // PyTorch adds 1e-6 here.
+            (most / (norm + 1e-6)).min(1.0) as f32
         };
         let (of_values, of_policy) = (scale(true), scale(false));
-        for entry in &mut self.entries {
+        for entry in self.entries.iter_mut().filter(|entry| entry.is_trained(stage)) {
             if let Role::Trained { adam, learning_rate } = &mut entry.role {
                 adam.learning_rate = *learning_rate * factor;
                 let scale = if entry.is_value { of_values } else { of_policy };

@@ -14,11 +14,14 @@ use std::sync::Arc;
 
 /// Adam (Kingma and Ba, 2015) with bias correction, for the parameters of one network.
 ///
-/// `p -= lr * m_hat / (sqrt(v_hat) + eps)`, as Optax and PyTorch compute it.
+/// `p -= lr * (m_hat / (sqrt(v_hat) + eps) + weight_decay * p)`, as Optax and PyTorch compute it: with a weight decay it
+/// is AdamW.
 pub struct Adam {
     /// Step size; may be changed between steps.
     pub learning_rate: f64,
-    /// Decay of the mean of gradients. In f64, like its fellows, because `1 - beta` matters to all digits.
+    /// Decay of the weights themselves (AdamW); 0 for plain Adam.
+    pub weight_decay: f64,
+    /// Decay of the mean of gradients. In f64, like the others, because `1 - beta` matters to all digits.
     pub beta1: f64,
     /// Decay of the mean of squared gradients.
     pub beta2: f64,
@@ -31,11 +34,12 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// Zero moments for `net`; betas 0.9 and 0.999, epsilon 1e-8.
+    /// Zero moments for `net`; betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
     pub fn new(net: &Mlp, learning_rate: f64) -> Self {
         let len = net.layout().len();
         Self {
             learning_rate,
+            weight_decay: 0.0,
             beta1: 0.9,
             beta2: 0.999,
             epsilon: 1e-8,
@@ -90,12 +94,16 @@ impl Adam {
             rate: (self.learning_rate / correction1) as f32,
             root: (1.0 / correction2.sqrt()) as f32,
         };
+        let kept = (1.0 - self.learning_rate * self.weight_decay) as f32;
         let first = SharedMut::new(&mut self.first);
         let second = SharedMut::new(&mut self.second);
         let pool = gradients.pool().clone();
         let id = net.id();
         gradients.with(id, |gradient| {
             net.update(&pool, &|range, params| {
+                if kept < 1.0 {
+                    params.iter_mut().for_each(|p| *p *= kept);
+                }
                 let job = Update {
                     rates,
                     params: params.as_mut_ptr(),

@@ -4,20 +4,22 @@
 //! f(s,x,t) = c_skip(t) x + c_out(t) F(s,x,t),     c_skip = 0.25 / ((t - 0.002)^2 + 0.25),
 //!                                                 c_out  = 0.5 (t - 0.002) / sqrt(t^2 + 0.25)
 //! L(Q)     = E[ sum_i (Q_i(s,a) - y)^2 ],         y = r + gamma m min_i Qbar_i(s', a'),   a' of the moving average fbar
-//! L_c      = E[ w |f(s, a + t_(n+1) z, t_(n+1)) - sg fbar(s, a + t_n z, t_n)|^2 ],        w = 100 / (t_(n+1) - t_n)
+//! L_c      = E[ w |f(s, a + t_(n+1) z, t_(n+1)) - sg fbar(s, a + t_n z, t_n)|^2 / d ],    w = 100 / (t_(n+1) - t_n)
 //! L(psi)   = L_c - eta E[Q_i(s, pi)] / sg(E|Q_j(s, pi)|),     (i, j) = (1, 2) or (2, 1) with equal chance
 //! ```
 //!
-//! `t_1 = 0.002, ..., t_N = 80` with `t^(1/7)` evenly spaced; N grows from 2 to 150 over the run; `n` is uniform on
-//! `1..N-1`. An action of `f` starts at `80 z`; at each level `t` of 80, ..., 2 (evenly spaced) noise
+//! `d` is the number of action dimensions; `t_1 = 0.002, ..., t_N = 80` with `t^(1/7)` evenly spaced; N grows from 2 to
+//! 150 and starts anew every `schedule_steps` steps; `n` is uniform on `1..N-1`. With `q_norm`, `y` is divided by its
+//! deviation in the batch; with `max_q_backup`, each `Qbar_i` is the largest over ten actions. An action of `f` starts at `80 z`; at each level `t` of 80, ..., 2 (evenly spaced) noise
 //! `sqrt(t^2 - 0.002^2) z` is added (not at the first) and `f(., t)` is applied; it is clipped to [-1, 1] at the end.
-//! Draws the noise of `a'` level by level, `z`, `n`, the noise of `pi` level by level, and which Q is maximised (one draw
+//! The critic is updated first, then the actor with the new critic, then the targets with the new weights. Draws the
+//! noise of `a'` level by level, `z`, `n`, the noise of `pi` level by level, and which Q is maximised (one draw
 //! per row, of which the first counts).
 //!
 //! Acts by one of `num_samples` actions of `f`, drawn with probabilities proportional to `exp(min_i Qbar_i(s, a))`.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};
 use crate::common::{Common, at_least_one, fail, fql_gamma, nonnegative, rate};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, one_step_target};
@@ -34,7 +36,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "consistency",
     "arXiv 2309.16984",
     |environment| format!("gamma = {:?}", fql_gamma(environment)),
-    "lr = 1e-3\ntau = 0.05\npolicy_hidden = [128, 128]\nscale_input = true\ncritic_layer_norm = true\neta = 300.0\nfourier_features = 64",
+    "lr = 1e-3\ntau = 0.05\npolicy_hidden = [128, 128]\nscale_input = true\ncritic_layer_norm = true\neta = 150.0\nmax_grad_norm = 0.0\nschedule_steps = 0\nfourier_features = 64",
 );
 
 /// Where noise begins and ends.
@@ -46,8 +48,10 @@ const LOWEST: f64 = 2.0;
 const SIGMA_DATA: f64 = 0.5;
 /// Columns of the features of time.
 const FEATURES: usize = 16;
-/// Boundaries at the first and at the last step.
+/// Boundaries at the first and at the last step of a schedule.
 const SCALES: [f64; 2] = [2.0, 150.0];
+/// Actions that `max_q_backup` chooses from.
+const BACKUP_ACTIONS: usize = 10;
 
 /// Hyperparameters. Defaults are those of the original code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,9 +65,9 @@ pub struct Config {
     pub critic: CriticConfig,
     /// Widths of the hidden layers of `F` (mish), each at least 1.
     pub policy_hidden: Vec<usize>,
-    /// Beyond the description: `F` sees `x / sqrt(t^2 + 0.25)`, which has the same size at every level of noise.
+    /// Beyond the original: `F` sees `x / sqrt(t^2 + 0.25)`, which has the same size at every level of noise.
     pub scale_input: bool,
-    /// Beyond the description: layer normalisation in the critic, which keeps Q in range where `eta` is large.
+    /// Beyond the original: layer normalisation in the critic, which keeps Q in range where `eta` is large.
     pub critic_layer_norm: bool,
     /// Weight of Q in the actor's loss, at least 0. Chosen per environment.
     pub eta: f64,
@@ -77,6 +81,12 @@ pub struct Config {
     pub ema_after: u64,
     /// The largest norm of the gradient of the critic, and of the actor; 0 for no limit. Chosen per environment.
     pub max_grad_norm: f64,
+    /// Divide the targets of Q by their standard deviation in the batch. Chosen per environment.
+    pub q_norm: bool,
+    /// Take the largest Q of ten actions in targets. Chosen per environment.
+    pub max_q_backup: bool,
+    /// Steps over which the number of boundaries grows before it starts anew; 0: once over the run.
+    pub schedule_steps: u64,
     /// Actions of which one is drawn, at least 1.
     pub num_samples: usize,
 }
@@ -94,7 +104,10 @@ impl Default for Config {
             ema_rate: 0.005,
             ema_every: 5,
             ema_after: 1000,
-            max_grad_norm: 0.0,
+            max_grad_norm: 1.0,
+            q_norm: false,
+            max_q_backup: false,
+            schedule_steps: 50_000,
             num_samples: 50,
         }
     }
@@ -211,12 +224,12 @@ fn features<'t>(like: Var<'t>, times: &[f64]) -> Var<'t> {
     like.tape().constant_slice(times.len(), FEATURES, &values)
 }
 
-/// How many boundaries there are at a step.
-fn boundaries(step: u64, total: u64) -> usize {
+/// How many boundaries there are at a step of schedules of `period` steps.
+fn boundaries(step: u64, period: u64) -> usize {
     let [first, last] = SCALES;
-    let share = (step as f64 / total.max(1) as f64).min(1.0);
-    let n = (share * ((last + 1.0).powi(2) - first * first) + first * first).sqrt() - 1.0;
-    (n.ceil() + 1.0).min(last) as usize
+    let period = period.max(1);
+    let grown = (step % period) as f64 * (last * last - first * first) / period as f64;
+    ((grown + first * first).sqrt() - 1.0).ceil() as usize + 1
 }
 
 /// The boundary of number `i`, from 0, of `n`.
@@ -234,10 +247,55 @@ struct Cac {
 }
 
 impl Cac {
-    /// The consistency loss.
+    /// The values of next states.
+    fn v_next<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Var<'t> {
+        let c = &self.config;
+        let (rows, times) = (x.rows(), if c.max_q_backup { BACKUP_ACTIONS } else { 1 });
+        let s_next = x.s_next().repeat_rows(times);
+        let noise = || x.normal_rows(rows * times, self.a);
+        let a_next = self.average.of(nets).sample(s_next, c.levels, Through::Frozen, noise);
+        // The members' values of all actions of a state side by side.
+        let members = c.critic.ensemble;
+        let q = self.critic.target(nets, s_next, a_next).reshape(rows, times * members);
+        let of_action = |i: usize| q.slice_cols(i * members, (i + 1) * members);
+        c.critic.q_agg.of((1..times).fold(of_action(0), |best, i| best.max(of_action(i))))
+    }
+
+    fn critic_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let mut y = one_step_target(x, self.config.common.gamma, self.v_next(nets, x));
+        if self.config.q_norm {
+            let variance = (y - y.mean()).square().sum() / (x.rows() as f32 - 1.0);
+            y = y / (variance.sqrt() + 1e-6);
+        }
+        let q = self.critic.online(nets, x.s(), x.a());
+        let loss = (q - y).square().sum_cols().mean();
+        measures.mean("critic/critic_loss", loss).q(q);
+        loss
+    }
+
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let (c, s) = (&self.config, x.s());
+        let consistency = self.consistency(nets, x);
+        let action = self.policy.of(nets).sample(s, c.levels, Through::Trained, || x.normal(self.a));
+        let q = self.critic.frozen(nets, s, action);
+        let first = x.uniform(1).with_value(|u| u[0] >= 0.5);
+        let (i, j) = if first { (0, 1) } else { (1, 0) };
+        let [up, by] = [i, j].map(|k| q.slice_cols(k, k + 1));
+        let q_loss = -(up.mean() / by.abs().mean().detach());
+        let loss = consistency + c.eta as f32 * q_loss;
+        measures
+            .mean("actor/actor_loss", loss)
+            .mean("actor/consistency_loss", consistency)
+            .mean("actor/q_loss", q_loss)
+            .mean("actor/q", q);
+        loss
+    }
+
+    /// L_c.
     fn consistency<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Var<'t> {
         let (s, a) = (x.s(), x.a());
-        let n = boundaries(x.step, x.total_steps);
+        let period = if self.config.schedule_steps == 0 { x.total_steps } else { self.config.schedule_steps };
+        let n = boundaries(x.step, period);
         let z = x.normal(self.a);
         let from: Vec<usize> = x
             .uniform(1)
@@ -249,7 +307,7 @@ impl Cac {
         let online = f(&self.policy.of(nets), &high, Through::Trained);
         let target = f(&self.average.of(nets), &low, Through::Frozen);
         let gaps: Vec<f64> = high.iter().zip(&low).map(|(high, low)| high - low).collect();
-        (column(s, &gaps, |gap| 100.0 / gap) * (online - target).square().sum_cols()).mean()
+        (column(s, &gaps, |gap| 100.0 / gap) * (online - target).square()).mean()
     }
 }
 
@@ -258,34 +316,17 @@ impl Algorithm for Cac {
         SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
     }
 
+    fn stages(&self) -> &'static [Stage] {
+        &[Stage::Critic, Stage::Actor]
+    }
+
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let c = &self.config;
-        let (s, s_next) = (x.s(), x.s_next());
-        let noise = || x.normal(self.a);
-        let a_next = self.average.of(nets).sample(s_next, c.levels, Through::Frozen, noise);
-        let v_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
-        let y = one_step_target(x, c.common.gamma, v_next);
-        let q = self.critic.online(nets, s, x.a());
-        let critic = (q - y).square().sum_cols().mean();
-
-        let consistency = self.consistency(nets, x);
-        let action = self.policy.of(nets).sample(s, c.levels, Through::Trained, noise);
-        let q_of_action = self.critic.frozen(nets, s, action);
-        let first = x.uniform(1).with_value(|u| u[0] >= 0.5);
-        let (i, j) = if first { (0, 1) } else { (1, 0) };
-        let [up, by] = [i, j].map(|k| q_of_action.slice_cols(k, k + 1));
-        let q_loss = -(up.mean() / by.abs().mean().detach());
-        let actor = consistency + c.eta as f32 * q_loss;
-
         let mut measures = Measures::new();
-        measures
-            .mean("critic/critic_loss", critic)
-            .q(q)
-            .mean("actor/actor_loss", actor)
-            .mean("actor/consistency_loss", consistency)
-            .mean("actor/q_loss", q_loss)
-            .mean("actor/q", q_of_action);
-        Loss { total: critic + actor, measures }
+        let total = match x.stage {
+            Stage::Actor => self.actor_loss(nets, x, &mut measures),
+            _ => self.critic_loss(nets, x, &mut measures),
+        };
+        Loss { total, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
@@ -322,7 +363,9 @@ mod tests {
     #[test]
     fn boundaries_grow_from_2_to_150() {
         assert_eq!(boundaries(0, 1000), 2);
-        assert_eq!(boundaries(1000, 1000), 150);
+        assert_eq!(boundaries(999, 1000), 150);
+        assert_eq!(boundaries(250, 1000), 76);
+        assert_eq!(boundaries(1000, 1000), 2, "and start anew");
         assert!((1..1000).all(|k| boundaries(k, 1000) >= boundaries(k - 1, 1000)));
         assert!((boundary(0, 9) - LEAST).abs() < 1e-12);
         assert!((boundary(8, 9) - MOST).abs() < 1e-9);

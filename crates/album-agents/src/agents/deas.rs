@@ -17,7 +17,7 @@ use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, nonnegative, open_unit, positive};
 use crate::networks::{Id, Networks};
 use crate::parts::categorical::{Bins, cross_entropy};
-use crate::parts::critic::{Critic, CriticConfig};
+use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio};
 use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec, column_mask, fql_preset};
 use crate::registry::Kind;
 use album_data::{Dataset, SegmentConfig};
@@ -215,8 +215,7 @@ impl Algorithm for Deas {
         let (bins, members) = (&self.bins, c.critic.ensemble);
         let (s, chunk, w) = (x.s(), x.chunk(), x.w_k());
 
-        // Windows that count have h steps, so that the factor of the bootstrap is gamma_1^h or 0.
-        let ratio = (c.common.gamma / c.gamma_1).powi(c.h as i32) as f32;
+        let ratio = bootstrap_ratio(c.common.gamma, c.gamma_1, c.h);
         let v_last = bins.log_probabilities(x.tape.apply_frozen(&nets[self.v], x.s_last()));
         let y = x.r_k() + ratio * x.g_k() * bins.expectation(v_last, 1);
         let q = bins.log_probabilities(self.critic.online(nets, s, chunk));

@@ -2,7 +2,7 @@
 //! of `h` actions, of which the critic of the first `ha` actions `b` and the policy only know what is distilled:
 //!
 //! ```text
-//! L(Qc)  = E[ w sum_i (Qc_i(s,c) - y)^2 / N ],     y = r_0 + ... + gamma^(h-1) r_(h-1) + gamma^h m_h V(s_h)
+//! L(Qc)  = E[ w sum_i (Qc_i(s,c) - y)^2 / N ],     y = r_0 + ... + gamma_1^(h-1) r_(h-1) + gamma^h m_h V(s_h)
 //! L(Q)   = E[ w sum_i l_kd( sg(Qc_i(s,c)) - Q_i(s,b) ) / N ]
 //! L(V)   = E[ w l_kb( agg_i Qbar_i(s,b) - V(s) ) ]
 //! L(psi) = E[ w mean_d (v(s, x_t, t) - (b - x_0))^2 ]
@@ -18,7 +18,7 @@ use crate::agents::qc_fql::segments;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, open_unit};
 use crate::networks::{Id, Networks};
-use crate::parts::critic::{Critic, CriticConfig, value_spec, window_target};
+use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio, value_spec, window_target};
 use crate::parts::flow::{self, field_spec, matching_error};
 use crate::registry::Kind;
 use album_data::SegmentConfig;
@@ -31,7 +31,7 @@ pub const KIND: Kind = Kind::new::<Config>(
     "flow, best of n",
     "arXiv 2512.10926",
     paper,
-    "lr = 1e-3\ntau = 0.05\ngamma = 0.99\nh = 10",
+    "lr = 1e-3\ntau = 0.05\ngamma = 0.99\ngamma_1 = 0.99\nh = 10",
 );
 
 /// A loss whose minimum is not the mean but lies above or below.
@@ -63,6 +63,8 @@ pub struct Config {
     /// The critics.
     #[serde(flatten)]
     pub critic: CriticConfig,
+    /// Discount of the rewards inside a window (`gamma_1`), between 0 and 1.
+    pub gamma_1: f64,
     /// Actions in a chunk of the critic and steps of its window, at least 1.
     pub h: usize,
     /// Actions that the policy decides on at a time, 1 to `h`.
@@ -88,6 +90,7 @@ impl Default for Config {
         Config {
             common: Common { gamma: 0.999, ..Common::default() },
             critic: CriticConfig::default(),
+            gamma_1: 0.99,
             h: 25,
             ha: 1,
             kappa_b: 0.9,
@@ -116,7 +119,7 @@ impl Setup for Config {
 
     fn check(&self) -> Result<(), AgentError> {
         self.critic.check()?;
-        open_unit(&[("kappa_b", self.kappa_b), ("kappa_d", self.kappa_d)])?;
+        open_unit(&[("gamma_1", self.gamma_1), ("kappa_b", self.kappa_b), ("kappa_d", self.kappa_d)])?;
         at_least_one(&[
             ("h", self.h),
             ("ha", self.ha),
@@ -158,7 +161,7 @@ struct Dqc {
 
 impl Algorithm for Dqc {
     fn segments(&self) -> SegmentConfig {
-        segments(self.config.h, self.config.h, self.config.common.gamma)
+        segments(self.config.h, self.config.h, self.config.gamma_1)
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
@@ -166,7 +169,8 @@ impl Algorithm for Dqc {
         let (s, chunk, w) = (x.s(), x.chunk(), x.w_k());
         let b = chunk.slice_cols(0, self.columns);
 
-        let y = window_target(x, x.tape.apply_frozen(&nets[self.v], x.s_last()));
+        let ratio = bootstrap_ratio(c.common.gamma, c.gamma_1, c.h);
+        let y = window_target(x, ratio * x.tape.apply_frozen(&nets[self.v], x.s_last()));
         let q_chunk = x.tape.apply(&nets[self.q_chunk], x.tape.concat_cols(&[s, chunk]));
         let chunk_loss = (w * (q_chunk - y).square()).mean();
 

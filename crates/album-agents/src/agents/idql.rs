@@ -11,7 +11,7 @@
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, open_unit, rate};
+use crate::common::{Common, at_least_one, fql_gamma, nonnegative, open_unit, rate};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
 use crate::parts::diffusion::{Frequencies, NoiseNet, NoiseNetConfig, Steps};
@@ -51,6 +51,8 @@ pub struct Config {
     pub ema_rate: f64,
     /// Actions of which the best is taken, at least 1.
     pub num_samples: usize,
+    /// AdamW's decay of the policy's weights, at least 0.
+    pub weight_decay: f64,
 }
 
 impl Default for Config {
@@ -68,6 +70,7 @@ impl Default for Config {
             diffusion_steps: 5,
             ema_rate: 0.001,
             num_samples: 64,
+            weight_decay: 1e-4,
         }
     }
 }
@@ -104,6 +107,7 @@ impl Setup for Config {
         self.noise_net.check()?;
         open_unit(&[("expectile", self.expectile)])?;
         rate(&[("ema_rate", self.ema_rate)])?;
+        nonnegative(&[("weight_decay", self.weight_decay)])?;
         at_least_one(&[("diffusion_steps", self.diffusion_steps), ("num_samples", self.num_samples)])
     }
 
@@ -111,6 +115,7 @@ impl Setup for Config {
         let values = values(nets, sizes, &self.common.hidden, &self.critic, self.expectile);
         let lr = self.critic.lr;
         let policy = NoiseNet::new(nets, Frequencies::Learned, (sizes.s, sizes.a), &self.noise_net, lr);
+        nets.decay_policy(self.weight_decay);
         let acting = policy.moving_average(nets, self.ema_rate);
         Box::new(Idql { config: self.clone(), a: sizes.a, values, policy, acting })
     }

@@ -153,6 +153,12 @@ pub fn window_target<'t>(x: &Inputs<'t, '_>, v_last: Var<'t>) -> Var<'t> {
     (x.r_k() + x.g_k() * v_last).detach()
 }
 
+/// What turns the bootstrap factor `gamma_1^h` of windows discounted by `gamma_1` into `gamma^h`. Windows that end sooner
+/// have weight 0.
+pub fn bootstrap_ratio(gamma: f64, gamma_1: f64, h: usize) -> f32 {
+    (gamma / gamma_1).powi(h as i32) as f32
+}
+
 /// `- E[q] / sg(E|q|)`, or without the divisor: what an actor adds to its loss in order to maximise Q.
 pub fn maximise(q: Var<'_>, normalised: bool) -> Var<'_> {
     if normalised { -(q.mean() / q.abs().mean().detach()) } else { -q.mean() }

@@ -148,7 +148,8 @@ fn replay(trace: &Trace) {
             let expected: BTreeMap<String, f64> = serde_json::from_str(&trace.text("metrics")).unwrap();
             for (name, expected) in expected {
                 let found = metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("no {name}")).1;
-                close(&format!("{}: {name}", trace.file), found, expected, 1e-5);
+                // An actor that sees the updated critic also sees the rounding of that update.
+                close(&format!("{}: {name}", trace.file), found, expected, 3e-5);
             }
             for network in agent.state().networks {
                 trace.compare("first", &network.name, &network.weights, 1e-5);

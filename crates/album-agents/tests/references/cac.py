@@ -25,39 +25,44 @@ def sample(net, time, s, noise, scaled):
     for i, t in enumerate(np.linspace(2.0, HIGH, LEVELS)[::-1]):
         if i > 0:
             x = x + np.sqrt(t**2 - LOW**2) * noise[i]
-        x = consistency(net, time, s, x, jnp.full((ROWS, 1), t), scaled)
+        x = consistency(net, time, s, x, jnp.full((len(s), 1), t), scaled)
     return jnp.clip(x, -1, 1)
 
 
-def edges(step):
-    n = math.ceil(math.sqrt(step / STEPS * (151**2 - 2**2) + 2**2) - 1) + 1
-    n = min(n, 150)
+def edges(step, period):
+    n = math.ceil(math.sqrt(step % period * (150**2 - 2**2) / period + 2**2) - 1) + 1
     return (LOW ** (1 / 7) + np.arange(n) / (n - 1) * (HIGH ** (1 / 7) - LOW ** (1 / 7))) ** 7
 
 
-def cac(eta, scaled=False):
-    def loss(p, f, b, noise, step):
-        s, q_of = b["s"], lambda net, s, a: apply(net, s, a, activation=mish)
-        a_next = sample(f["ema"], f["ema_time"], b["s_next"], noise[:2], scaled)
-        y = b["r"] + GAMMA * b["m"] * low(q_of(f["q_target"], b["s_next"], a_next))
-        critic = ((q_of(p["q"], s, b["a"]) - y) ** 2).sum(-1).mean()
+def cac(eta, scaled=False, q_norm=False, actions=1, period=50_000):
+    q_of = lambda net, s, a: apply(net, s, a, activation=mish)
 
-        z, t = noise[2], jnp.asarray(edges(step))
+    def critic(p, f, b, noise, step):
+        s_next = jnp.repeat(b["s_next"], actions, 0)
+        a_next = sample(f["ema"], f["ema_time"], s_next, noise[:2], scaled)
+        q_next = q_of(f["q_target"], s_next, a_next).reshape(ROWS, actions, -1).max(1)
+        y = b["r"] + GAMMA * b["m"] * low(q_next)
+        if q_norm:
+            y = y / (y.std(ddof=1) + 1e-6)
+        loss = ((q_of(p["q"], b["s"], b["a"]) - y) ** 2).sum(-1).mean()
+        return loss, {"critic/critic_loss": loss}
+
+    def actor(p, f, b, noise, step):
+        s, z, t = b["s"], noise[2], jnp.asarray(edges(step, period))
         n = jnp.floor(noise[3] * (len(t) - 1)).astype(int)
         t_low, t_high = t[n], t[n + 1]
         online = consistency(p["actor"], p["actor_time"], s, b["a"] + t_high * z, t_high, scaled)
         target = consistency(f["ema"], f["ema_time"], s, b["a"] + t_low * z, t_low, scaled)
-        bc = (100 / (t_high - t_low) * ((online - target) ** 2).sum(-1, keepdims=True)).mean()
+        bc = (100 / (t_high - t_low) * (online - target) ** 2).mean()
 
         q = q_of(f["q"], s, sample(p["actor"], p["actor_time"], s, noise[4:6], scaled))
         held = q_of(f["q"], s, sample(f["actor"], f["actor_time"], s, noise[4:6], scaled))
         losses = [-q[:, i].mean() / jnp.abs(held[:, 1 - i]).mean() for i in [0, 1]]
         q_loss = jnp.where(noise[6][0, 0] >= 0.5, losses[0], losses[1])
-        actor = bc + eta * q_loss
-        metrics = {"critic/critic_loss": critic, "actor/actor_loss": actor, "actor/consistency_loss": bc,
-                   "actor/q_loss": q_loss}
-        return critic + actor, metrics
-    return loss
+        loss = bc + eta * q_loss
+        return loss, {"actor/actor_loss": loss, "actor/consistency_loss": bc, "actor/q_loss": q_loss}
+
+    return [(["q"], critic), (["actor_time", "actor"], actor)]
 
 
 def main():
@@ -67,14 +72,19 @@ def main():
         "actor_time": network(rng, 16, 16, [32]),
         "actor": network(rng, A + 16 + S, A, HIDDEN_POLICY),
     }
-    def draws(rng):
-        normal = lambda: rng.normal(size=(ROWS, A))
-        return [normal(), normal(), normal(), rng.uniform(size=(ROWS, 1)), normal(), normal(), rng.uniform(size=(ROWS, 1))]
+    def draws(actions):
+        def draw(rng):
+            normal = lambda rows=ROWS: rng.normal(size=(rows, A))
+            backup = [normal(actions * ROWS), normal(actions * ROWS)]
+            return [*backup, normal(), rng.uniform(size=(ROWS, 1)), normal(), normal(), rng.uniform(size=(ROWS, 1))]
+        return draw
     targets = {"q_target": ("q", 0.005), "ema_time": ("actor_time", 0.02), "ema": ("actor", 0.02)}
     moves = lambda target, step: target == "q_target" or (step >= 4 and step % 5 == 0)
     config = f"policy_hidden = {HIDDEN_POLICY}\nema_rate = 0.02\nema_after = 4\n"
-    record("cac", "cac", config + "eta = 2.0", make(), cac(2.0), draws, targets=targets, moves=moves)
-    record("cac-clipped", "cac", config + "eta = 0.7\nmax_grad_norm = 0.5\nscale_input = true", make(), cac(0.7, True), draws, targets=targets,
+    record("cac", "cac", config + "eta = 2.0\nschedule_steps = 7", make(), cac(2.0, period=7), draws(1), targets=targets,
+           moves=moves, max_norm=(1.0, ["q"]))
+    options = "eta = 0.7\nmax_grad_norm = 0.5\nscale_input = true\nq_norm = true\nmax_q_backup = true\nschedule_steps = 0"
+    record("cac-options", "cac", config + options, make(), cac(0.7, True, True, 10, STEPS), draws(10), targets=targets,
            moves=moves, max_norm=(0.5, ["q"]))
 
 

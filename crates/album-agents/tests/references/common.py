@@ -139,11 +139,11 @@ def gather(data, indices, k=1, chunk=1, gamma=GAMMA, tail="truncate", after_goal
 
 # Adam, and the recording.
 
-def adam(p, m, v, g, t, lr):
+def adam(p, m, v, g, t, lr, decay=0.0):
     m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
     v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
     def move(p, m, v):
-        return p - lr * (m / (1 - 0.9**t)) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        return p - lr * ((m / (1 - 0.9**t)) / (jnp.sqrt(v / (1 - 0.999**t)) + 1e-8) + decay * p)
     return jax.tree.map(move, p, m, v), m, v
 
 
@@ -151,8 +151,9 @@ def clipped(g, most, first):
     """Gradients with the norm of those in `first`, and that of the others, at most `most`."""
     out = {}
     for group in [[n for n in g if n in first], [n for n in g if n not in first]]:
-        norm = jnp.sqrt(sum((x**2).sum() for n in group for x in jax.tree.leaves(g[n])))
-        out.update({n: jax.tree.map(lambda x: x * jnp.minimum(1.0, most / norm), g[n]) for n in group})
+        if group:
+            norm = jnp.sqrt(sum((x**2).sum() for n in group for x in jax.tree.leaves(g[n])))
+            out.update({n: jax.tree.map(lambda x: x * jnp.minimum(1.0, most / (norm + 1e-6)), g[n]) for n in group})
     return {n: out[n] for n in g}
 
 
@@ -178,17 +179,19 @@ def shifted(net, along, eps):
 
 def record(
     file, agent, config, nets, loss, draws, lr=3e-4, targets=None, moves=lambda target, step: True, seed=0, cycle=STEPS,
-    hidden=HIDDEN, constants=None, max_norm=None, **windows,
+    hidden=HIDDEN, constants=None, max_norm=None, decay=None, **windows,
 ):
     """Writes data/FILE.npz.
 
     agent, config: what album is told; `config` is TOML without the common part.
     nets: trained networks by name, in album's order.
-    loss(p, f, batch, noise, step) -> (total, {metric: value}); f holds the targets too.
+    loss(p, f, batch, noise, step) -> (total, {metric: value}); f holds the targets too. Or a list of stages (names, loss):
+    each updates the networks of these names before the next, and targets follow the new weights.
     draws(rng) -> the arrays of one update's noise, in the order in which album draws them.
     cycle: the loss is told the step modulo this number, and compiled for each of them.
     constants: networks that never change. max_norm: what the gradient of the networks in `max_norm[1]`, and that of all
     others, is scaled down to (`max_norm[0]`).
+    decay: weight decay by network (AdamW).
     lr: a number, or one by network. targets: {name: (online, tau)}. hidden: of all networks. windows: what `gather` is told.
     """
     rng = np.random.default_rng(seed)
@@ -208,9 +211,18 @@ def record(
     keep("initial", {**p, **fixed})
     m, v = zeros(p), zeros(p)
     rates = lr if isinstance(lr, dict) else {name: lr for name in p}
-    value = jax.jit(loss, static_argnums=4)
-    differentiate = jax.jit(jax.value_and_grad(loss, has_aux=True), static_argnums=4)
+    at_once = not isinstance(loss, list)
+    stages = [(list(p), loss)] if at_once else loss
+    values = [jax.jit(loss, static_argnums=4) for _, loss in stages]
+    differentiates = [jax.jit(jax.value_and_grad(loss, has_aux=True), static_argnums=4) for _, loss in stages]
+    decay = decay or {}
     losses = []
+
+    def track(step):
+        for name, (online, tau) in targets.items():
+            if moves(name, step):
+                fixed[name] = jax.tree.map(lambda t, x, tau=tau: tau * x + (1 - tau) * t, fixed[name], p[online])
+
     for step in range(STEPS):
         indices = rng.integers(0, n, ROWS)
         batch = gather(data, indices, **windows)
@@ -219,29 +231,41 @@ def record(
         for i, x in enumerate(noise):
             out[f"noise/{step}/{i}"] = x
         noise = [jnp.asarray(x, jnp.float64) for x in noise]
-        f = {**p, **fixed}
-        (total, metrics), g = differentiate(p, f, batch, noise, step % cycle)
-        losses.append(float(total))
         if step == 0:
-            keep("gradient", g)
-            out["metrics"] = text(json.dumps({k: float(x) for k, x in metrics.items()}))
-            for name, net in p.items():
-                along, eps = direction(net), 1e-6
-                up = value({**p, name: shifted(net, along, eps)}, f, batch, noise, step)[0]
-                down = value({**p, name: shifted(net, along, -eps)}, f, batch, noise, step)[0]
-                slope = float((up - down) / (2 * eps))
-                exact = float(sum(jnp.vdot(tensors(g[name])[k], along[k]) for k in along))
-                assert abs(slope - exact) < 1e-5 * (1 + abs(exact)), (file, name, slope, exact)
-                out[f"slope/{name}"] = np.float64(slope)
-        # Targets mix in the weights that the losses were computed with.
-        for name, (online, tau) in targets.items():
-            if moves(name, step):
-                fixed[name] = jax.tree.map(lambda t, x, tau=tau: tau * x + (1 - tau) * t, fixed[name], p[online])
-        if max_norm:
-            g = clipped(g, *max_norm)
-        for name in p:
-            p = dict(p)
-            p[name], m[name], v[name] = adam(p[name], m[name], v[name], g[name], step + 1, rates[name])
+            # Of all stages at the initial weights.
+            f = {**p, **fixed}
+            for (names, _), value, differentiate in zip(stages, values, differentiates):
+                _, g = differentiate(p, f, batch, noise, 0)
+                keep("gradient", {name: g[name] for name in names})
+                for name in names:
+                    net = p[name]
+                    along, eps = direction(net), 1e-6
+                    up = value({**p, name: shifted(net, along, eps)}, f, batch, noise, step)[0]
+                    down = value({**p, name: shifted(net, along, -eps)}, f, batch, noise, step)[0]
+                    slope = float((up - down) / (2 * eps))
+                    exact = float(sum(jnp.vdot(tensors(g[name])[k], along[k]) for k in along))
+                    assert abs(slope - exact) < 1e-5 * (1 + abs(exact)), (file, name, slope, exact)
+                    out[f"slope/{name}"] = np.float64(slope)
+        losses.append(0.0)
+        measured = {}
+        for (names, _), differentiate in zip(stages, differentiates):
+            (total, metrics), g = differentiate(p, {**p, **fixed}, batch, noise, step % cycle)
+            losses[-1] += float(total)
+            measured.update({k: float(x) for k, x in metrics.items()})
+            if at_once:
+                # Targets mix in the weights that the losses were computed with.
+                track(step)
+            g = {name: g[name] for name in names}
+            if max_norm:
+                g = clipped(g, *max_norm)
+            for name in names:
+                p = dict(p)
+                rate, wd = rates[name], decay.get(name, 0.0)
+                p[name], m[name], v[name] = adam(p[name], m[name], v[name], g[name], step + 1, rate, wd)
+        if not at_once:
+            track(step)
+        if step == 0:
+            out["metrics"] = text(json.dumps(measured))
         if step == 0:
             keep("first", {**p, **fixed})
     keep("last", {**p, **fixed})

@@ -96,8 +96,11 @@ def main():
     values_target = {"q_target": ("q", 0.005)}
     nets = {**critic(rng), **noise_net(rng)}
     averages = {n.replace("noise_", "ema_"): (n, 0.01) for n in nets if n.startswith("noise_")}
-    record("idql", "idql", SIZES + 'ema_rate = 0.01\nlr_decay = "none"', nets, idql,
-           lambda rng: [uniform(rng, 1), rng.normal(size=(ROWS, A)), *masks(rng)], targets={**values_target, **averages})
+    # A decay of the size that is usual would not show in 20 updates.
+    decay = {n: 10.0 for n in nets if n.startswith("noise_")}
+    record("idql", "idql", SIZES + 'ema_rate = 0.01\nweight_decay = 10.0\nlr_decay = "none"', nets, idql,
+           lambda rng: [uniform(rng, 1), rng.normal(size=(ROWS, A)), *masks(rng)], targets={**values_target, **averages},
+           decay=decay)
 
     make = lambda: {**critic(rng), **noise_net(rng, False), "actor": network(rng, S, A, [10])}
     constants = lambda: {"noise_time": [[{"kernel": single(30 * rng.normal(size=(1, FEATURES // 2)))}]]}

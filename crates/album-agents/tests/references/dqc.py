@@ -10,10 +10,11 @@ def quantile(u, kappa):
     return jnp.where(u >= 0, kappa, 1 - kappa) * jnp.abs(u)
 
 
-def agent(ha, kappa_b, kappa_d, backup=quantile, distill=expectile, agg=avg):
+def agent(h, ha, kappa_b, kappa_d, gamma_1, backup=quantile, distill=expectile, agg=avg):
     def loss(p, f, b, noise, step):
         w, head = b["w_k"], b["chunk"][:, : ha * A]
-        y = b["r_k"] + b["g_k"] * apply(f["v"], b["s_last"])
+        # Rewards have a discount of their own; `g_k` is its power, or 0.
+        y = b["r_k"] + b["g_k"] / gamma_1**h * GAMMA**h * apply(f["v"], b["s_last"])
         chunk = (w * (apply(p["q_chunk"], b["s"], b["chunk"]) - y) ** 2).mean()
         q = apply(p["q"], b["s"], head)
         critic = (w * distill(apply(f["q_chunk"], b["s"], b["chunk"]) - q, kappa_d)).mean()
@@ -44,13 +45,14 @@ def main():
     draws = lambda ha: lambda rng: [rng.normal(size=(ROWS, ha * A)), rng.uniform(size=(ROWS, 1))]
     targets = {"q_target": ("q", 0.005)}
     record(
-        "dqc", "dqc", "h = 5\nkappa_b = 0.9\nkappa_d = 0.6",
-        nets(5, 1), agent(1, 0.9, 0.6), draws(1), targets=targets, cycle=1, hidden=HALF, k=5, chunk=5, **QC,
+        "dqc", "dqc", "h = 5\nkappa_b = 0.9\nkappa_d = 0.6\ngamma_1 = 0.8",
+        nets(5, 1), agent(5, 1, 0.9, 0.6, 0.8), draws(1), targets=targets, cycle=1, hidden=HALF, k=5, chunk=5,
+        **{**QC, "gamma": 0.8},
     )
     record(
         "dqc-options", "dqc",
-        'h = 4\nha = 2\nkappa_b = 0.7\nkappa_d = 0.8\nbackup = "expectile"\ndistill = "quantile"\nq_agg = "min"',
-        nets(4, 2), agent(2, 0.7, 0.8, expectile, quantile, low), draws(2), targets=targets, cycle=1, hidden=HALF, k=4, chunk=4, **QC,
+        'h = 4\nha = 2\nkappa_b = 0.7\nkappa_d = 0.8\nbackup = "expectile"\ndistill = "quantile"\nq_agg = "min"\ngamma_1 = 0.9',
+        nets(4, 2), agent(4, 2, 0.7, 0.8, 0.9, expectile, quantile, low), draws(2), targets=targets, cycle=1, hidden=HALF, k=4, chunk=4, **QC,
     )
 
 
