@@ -4,6 +4,7 @@ use crate::Encoding;
 use crate::algorithm::Decide;
 use crate::noise;
 use album_base::rng;
+use album_data::View;
 use album_nn::{Pool, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
@@ -31,23 +32,24 @@ pub struct Situation<'t, 'a> {
     pub tape: &'t Tape,
     /// Encoded observations.
     pub s: Var<'t>,
-    rows: &'a [Vec<f32>],
-    streams: RefCell<Vec<ChaCha8Rng>>,
+    streams: &'a RefCell<Vec<ChaCha8Rng>>,
 }
 
 impl<'t> Situation<'t, '_> {
     /// Encoded observations, each `n` times in a row.
     pub fn repeated(&self, n: usize) -> Var<'t> {
-        let rows: Vec<f32> =
-            self.rows.iter().flat_map(|row| std::iter::repeat_n(row, n)).flatten().copied().collect();
-        self.tape.constant_slice(self.rows.len() * n, self.s.cols(), &rows)
+        self.s.repeat_rows(n)
     }
 
     /// Standard normal noise, `n` rows for each situation, from the stream of its episode and step.
     pub fn normal(&self, n: usize, cols: usize) -> Var<'t> {
         let mut streams = self.streams.borrow_mut();
-        let draws: Vec<f32> = streams.iter_mut().flat_map(|stream| noise::normal(stream, n * cols)).collect();
-        self.tape.constant_slice(self.rows.len() * n, cols, &draws)
+        self.tape.constant_with(streams.len() * n, cols, |out| {
+            streams
+                .iter_mut()
+                .zip(out.chunks_mut(n * cols))
+                .for_each(|(stream, out)| noise::normal(stream, out));
+        })
     }
 
     /// Of `n` candidate rows for each situation, the one with the highest score (a column).
@@ -93,7 +95,7 @@ impl<'t> Situation<'t, '_> {
                 scores.chunks(n).enumerate().flat_map(row).collect()
             })
         });
-        self.tape.constant_slice(self.rows.len(), cols, &rows)
+        self.tape.constant_slice(self.s.rows(), cols, &rows)
     }
 
     /// One number uniform on [0, 1) for each situation.
@@ -101,6 +103,9 @@ impl<'t> Situation<'t, '_> {
         self.streams.borrow_mut().iter_mut().map(|stream| rng::unit(stream) as f32).collect()
     }
 }
+
+/// Plans that are kept before those of other episodes are dropped.
+const MOST_PLANS: usize = 1024;
 
 /// A decision rule with what it needs to be a [`Policy`].
 pub(crate) struct Acting {
@@ -122,18 +127,17 @@ impl Acting {
     }
 
     /// Actions for some rows, `open_loop` of them in each row of the result.
-    fn decisions(&mut self, observations: &[&[f32]], moments: &[Moment]) -> Vec<f32> {
-        let mut rows = vec![Vec::new(); observations.len()];
-        observations.iter().zip(&mut rows).for_each(|(from, to)| self.encoding.encode(from, to));
+    fn decisions(&mut self, observations: View<'_>, moments: &[Moment]) -> Vec<f32> {
         let stream = |moment: &Moment| {
             let mut stream = rng::stream(moment.episode, "policy");
             stream.set_stream(moment.step);
             stream
         };
         let tape = self.tape.begin();
-        let s = tape.constant_slice(rows.len(), self.encoding.dim(), &rows.concat());
+        let fill = |out: &mut [f32]| self.encoding.encode(observations, out);
+        let s = tape.constant_with(observations.rows(), self.encoding.dim(), fill);
         let streams = RefCell::new(moments.iter().map(stream).collect());
-        let decided = (self.decide)(&Situation { tape, s, rows: &rows, streams });
+        let decided = (self.decide)(&Situation { tape, s, streams: &streams });
         decided.clip(-1.0, 1.0).with_value(<[f32]>::to_vec)
     }
 }
@@ -144,21 +148,22 @@ impl Policy for Acting {
         if moments.is_empty() {
             return;
         }
-        let rows: Vec<&[f32]> = observations.chunks_exact(observations.len() / moments.len()).collect();
+        let dim = self.encoding.observation_dim();
+        let rows = View::new(observations, moments.len(), dim);
         if self.open_loop == 1 {
-            actions.extend(self.decisions(&rows, moments));
+            actions.extend(self.decisions(rows, moments));
             return;
         }
         let h = self.open_loop as u64;
-        let due: Vec<usize> = (0..rows.len())
+        let due: Vec<usize> = (0..rows.rows())
             .filter(|&i| moments[i].step.is_multiple_of(h) || !self.plans.contains_key(&moments[i].episode))
             .collect();
         if !due.is_empty() {
-            let (rows, moments): (Vec<&[f32]>, Vec<Moment>) =
-                due.iter().map(|&i| (rows[i], moments[i])).unzip();
-            let decided = self.decisions(&rows, &moments);
+            let seen: Vec<f32> = due.iter().flat_map(|&i| rows.row(i)).copied().collect();
+            let due: Vec<Moment> = due.iter().map(|&i| moments[i]).collect();
+            let decided = self.decisions(View::new(&seen, due.len(), dim), &due);
             let width = self.open_loop * self.action_dim;
-            for (moment, plan) in moments.iter().zip(decided.chunks_exact(width)) {
+            for (moment, plan) in due.iter().zip(decided.chunks_exact(width)) {
                 self.plans.insert(moment.episode, plan.to_vec());
             }
         }
@@ -166,6 +171,10 @@ impl Policy for Acting {
             let at = (moment.step % h) as usize * self.action_dim;
             let plan = self.plans.get(&moment.episode).map_or(&[][..], Vec::as_slice);
             actions.extend_from_slice(&plan[at..at + self.action_dim]);
+        }
+        // Episodes that ended within a plan leave it behind.
+        if self.plans.len() > MOST_PLANS.max(moments.len()) {
+            self.plans.retain(|episode, _| moments.iter().any(|moment| moment.episode == *episode));
         }
     }
 }
@@ -177,10 +186,9 @@ mod tests {
     /// Calls `f` with situations of `n` episodes.
     fn situations<T>(n: u64, f: impl Fn(&Situation<'_, '_>) -> T) -> T {
         let tape = Tape::new(&Pool::new(1));
-        let rows = vec![vec![0.0]; n as usize];
         let streams = RefCell::new((0..n).map(|episode| rng::stream(episode, "policy")).collect());
         let s = tape.zeros(n as usize, 1);
-        f(&Situation { tape: &tape, s, rows: &rows, streams })
+        f(&Situation { tape: &tape, s, streams: &streams })
     }
 
     #[test]

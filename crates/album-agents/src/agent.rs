@@ -1,11 +1,13 @@
 //! What the trainer needs from an algorithm.
 
 use crate::acting::Policy;
-use album_data::{Batch, SegmentConfig};
+use crate::blueprint::Blueprint;
+use album_data::{Batch, SegmentConfig, View};
 use album_nn::{Adam, Mlp, Tensor, TensorError};
+use std::borrow::Cow;
 
 /// Numbers about one update, by name, in a fixed order.
-pub type Metrics = Vec<(&'static str, f64)>;
+pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
 /// An offline RL algorithm during training.
 pub trait Agent {
@@ -14,9 +16,6 @@ pub trait Agent {
 
     /// Rows in a batch.
     fn batch_size(&self) -> usize;
-
-    /// What rewards are multiplied by; values are in this unit.
-    fn reward_scale(&self) -> f64;
 
     /// One update at training step `step` (counted from 0), which is all that the schedules depend on. Fills `metrics`
     /// where they are asked for. Returns the loss, which tells the trainer at every step whether numbers are still
@@ -29,8 +28,8 @@ pub trait Agent {
     /// The policy as it is now: a copy that later updates do not change.
     fn policy(&self) -> Box<dyn Policy>;
 
-    /// Writes the state value of each observation; `false` where the algorithm has none.
-    fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool;
+    /// The state value of each observation, in units of the data's rewards; `None` where the algorithm has none.
+    fn value(&mut self, observations: View<'_>) -> Option<Vec<f32>>;
 
     /// Trainable parameters of all networks.
     fn parameters(&self) -> usize;
@@ -38,14 +37,16 @@ pub trait Agent {
     /// Everything that training changes, for a checkpoint.
     fn state(&self) -> AgentState;
 
-    /// Goes back to a checkpoint of an agent with the same configuration.
+    /// Goes back to a checkpoint of an agent with the same configuration and data.
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError>;
 }
 
-/// What a checkpoint holds of an agent: every network with its optimiser, in a fixed order.
-#[derive(Clone, Debug, PartialEq)]
+/// What a checkpoint holds of an agent: together with the hyperparameters, all that is needed to act and to go on.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentState {
-    /// One per network.
+    /// What the agent took from its data.
+    pub blueprint: Blueprint,
+    /// Every network with its optimiser, in a fixed order.
     pub networks: Vec<NetworkState>,
 }
 
@@ -154,6 +155,9 @@ pub enum AgentError {
         /// How many there should be.
         expected: usize,
     },
+    /// A state of an agent for other data.
+    #[error("the checkpoint is for other data: {0}")]
+    Blueprint(String),
     /// A tensor of another name or shape.
     #[error(transparent)]
     Tensor(#[from] TensorError),

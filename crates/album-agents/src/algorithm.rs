@@ -3,11 +3,12 @@
 use crate::acting::Situation;
 use crate::agent::{AgentError, Metrics};
 use crate::common::Common;
+use crate::encoding::Encoding;
 use crate::networks::{Id, Networks};
 use crate::noise::Noise;
 use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Tape, Var};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// The hyperparameters of an algorithm, which make one.
 pub trait Setup: std::fmt::Debug {
@@ -22,22 +23,24 @@ pub trait Setup: std::fmt::Debug {
         None
     }
 
+    /// Lowest and highest value in the data, in scaled rewards, where networks depend on them.
+    fn value_range(&self, _data: &Dataset) -> Option<[f32; 2]> {
+        None
+    }
+
     /// Makes the networks and the algorithm that trains them.
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm>;
-
-    /// The same for data of which more than its sizes matters.
-    fn build_for(&self, _data: &Dataset, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        self.build(sizes, nets)
-    }
 }
 
 /// The widths of what networks see and return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
     /// Columns of an encoded observation.
     pub s: usize,
     /// Columns of an action.
     pub a: usize,
+    /// What [`Setup::value_range`] found.
+    pub value_range: Option<[f32; 2]>,
 }
 
 /// The part of an agent that is in its paper.
@@ -118,10 +121,11 @@ pub struct Inputs<'t, 'a> {
     /// Whether the measures will be read: what is only measured need not be computed otherwise.
     pub measured: bool,
     pub(crate) batch: &'a Batch,
-    /// Encoded states [s; s'; s_K].
-    pub(crate) states: &'a [f32],
+    pub(crate) encoding: &'a Encoding,
     pub(crate) reward_scale: f32,
     pub(crate) noise: RefCell<&'a mut Noise>,
+    /// Ranges of blocks of [s; s'; s_K] that are encoded already.
+    pub(crate) encoded: Cell<[Option<(usize, usize, Var<'t>)>; 3]>,
 }
 
 impl<'t> Inputs<'t, '_> {
@@ -130,11 +134,27 @@ impl<'t> Inputs<'t, '_> {
         self.batch.len()
     }
 
-    /// Blocks `from..to` of [s; s'; s_K] below each other: one pass of a network can take several.
+    /// Blocks `from..to` of [s; s'; s_K] below each other: one pass of a network can take several. Encoded straight from
+    /// the batch onto the tape, and once only.
     pub fn states(&self, from: usize, to: usize) -> Var<'t> {
-        let size = self.states.len() / 3;
-        let dim = size / self.rows();
-        self.tape.constant_slice((to - from) * self.rows(), dim, &self.states[from * size..to * size])
+        let rows = self.rows();
+        let mut encoded = self.encoded.get();
+        for &(first, last, var) in encoded.iter().flatten() {
+            if (first, last) == (from, to) {
+                return var;
+            }
+            if first <= from && to <= last {
+                return var.slice_rows((from - first) * rows, (to - first) * rows);
+            }
+        }
+        let view = self.batch.states().range(from * rows..to * rows);
+        let fill = |out: &mut [f32]| self.encoding.encode(view, out);
+        let var = self.tape.constant_with(view.rows(), self.encoding.dim(), fill);
+        if let Some(free) = encoded.iter_mut().find(|entry| entry.is_none()) {
+            *free = Some((from, to, var));
+            self.encoded.set(encoded);
+        }
+        var
     }
 
     /// The states `s`.
@@ -212,12 +232,17 @@ impl<'t> Inputs<'t, '_> {
 
     /// Standard normal noise of any height.
     pub fn normal_rows(&self, rows: usize, cols: usize) -> Var<'t> {
-        self.tape.constant_slice(rows, cols, &self.noise.borrow_mut().normal(rows * cols))
+        self.tape.constant_with(rows, cols, |out| self.noise.borrow_mut().normal(out))
     }
 
-    /// A column of noise uniform on [0, 1).
+    /// Noise uniform on [0, 1).
     pub fn uniform(&self, cols: usize) -> Var<'t> {
-        self.tape.constant_slice(self.rows(), cols, &self.noise.borrow_mut().uniform(self.rows() * cols))
+        self.tape.constant_with(self.rows(), cols, |out| self.noise.borrow_mut().uniform(out))
+    }
+
+    /// Measures, which are kept only where they will be read.
+    pub fn measures(&self) -> Measures<'t> {
+        Measures { kept: self.measured, measures: Vec::new() }
     }
 }
 
@@ -230,33 +255,42 @@ pub struct Loss<'t> {
 }
 
 /// Named numbers of an update, read off the tape only if they are asked for.
-#[derive(Default)]
 pub struct Measures<'t> {
-    measures: Vec<Measure<'t>>,
+    kept: bool,
+    measures: Vec<(&'static str, Measure, Var<'t>)>,
 }
 
-enum Measure<'t> {
-    Mean(&'static str, Var<'t>),
-    Range([&'static str; 3], Var<'t>),
-    ShareSatisfied(&'static str, Var<'t>),
+#[derive(Clone, Copy)]
+enum Measure {
+    Mean,
+    /// Of values, which are divided by the scale of rewards.
+    ValueMean,
+    ValueMax,
+    ValueMin,
+    ShareSatisfied,
 }
 
 impl<'t> Measures<'t> {
-    /// None yet.
-    pub fn new() -> Self {
-        Self::default()
+    fn push(&mut self, name: &'static str, measure: Measure, x: Var<'t>) -> &mut Self {
+        if self.kept {
+            self.measures.push((name, measure, x));
+        }
+        self
     }
 
     /// The mean of all entries; of a single number, the number.
     pub fn mean(&mut self, name: &'static str, x: Var<'t>) -> &mut Self {
-        self.measures.push(Measure::Mean(name, x));
-        self
+        self.push(name, Measure::Mean, x)
     }
 
-    /// Mean, maximum and minimum, under three names.
-    pub fn range(&mut self, names: [&'static str; 3], x: Var<'t>) -> &mut Self {
-        self.measures.push(Measure::Range(names, x));
-        self
+    /// The mean of values, in units of the data's rewards.
+    pub fn value(&mut self, name: &'static str, x: Var<'t>) -> &mut Self {
+        self.push(name, Measure::ValueMean, x)
+    }
+
+    /// Mean, maximum and minimum of values under three names, in units of the data's rewards.
+    pub fn range(&mut self, [mean, max, min]: [&'static str; 3], x: Var<'t>) -> &mut Self {
+        self.push(mean, Measure::ValueMean, x).push(max, Measure::ValueMax, x).push(min, Measure::ValueMin, x)
     }
 
     /// Mean, maximum and minimum of Q.
@@ -271,30 +305,23 @@ impl<'t> Measures<'t> {
 
     /// The share of entries with `g <= 0`: how often a constraint is satisfied.
     pub fn share_satisfied(&mut self, name: &'static str, g: Var<'t>) -> &mut Self {
-        self.measures.push(Measure::ShareSatisfied(name, g));
-        self
+        self.push(name, Measure::ShareSatisfied, g)
     }
 
     /// Appends the numbers.
-    pub(crate) fn read(&self, metrics: &mut Metrics) {
-        for measure in &self.measures {
-            match *measure {
-                Measure::Mean(name, x) => metrics.push((name, x.with_value(mean))),
-                Measure::Range(names, x) => {
-                    let fold = |x: &[f32], of: fn(f64, f64) -> f64, start| {
-                        x.iter().fold(start, |m, &x| of(m, x.into()))
-                    };
-                    let (low, high) = x.with_value(|x| {
-                        (fold(x, f64::min, f64::INFINITY), fold(x, f64::max, f64::NEG_INFINITY))
-                    });
-                    metrics.extend(names.into_iter().zip([x.with_value(mean), high, low]));
+    pub(crate) fn read(&self, reward_scale: f64, metrics: &mut Metrics) {
+        let wide = |x: &f32| f64::from(*x);
+        for &(name, measure, x) in &self.measures {
+            let value = x.with_value(|x| match measure {
+                Measure::Mean => mean(x),
+                Measure::ValueMean => mean(x) / reward_scale,
+                Measure::ValueMax => x.iter().map(wide).fold(f64::NEG_INFINITY, f64::max) / reward_scale,
+                Measure::ValueMin => x.iter().map(wide).fold(f64::INFINITY, f64::min) / reward_scale,
+                Measure::ShareSatisfied => {
+                    x.iter().filter(|g| **g <= 0.0).count() as f64 / x.len().max(1) as f64
                 }
-                Measure::ShareSatisfied(name, g) => {
-                    let share =
-                        |g: &[f32]| g.iter().filter(|g| **g <= 0.0).count() as f64 / g.len().max(1) as f64;
-                    metrics.push((name, g.with_value(share)));
-                }
-            }
+            });
+            metrics.push((name.into(), value));
         }
     }
 }

@@ -3,10 +3,11 @@
 //! of its input.
 
 use album_base::rng;
-use album_data::Dataset;
+use album_data::{Dataset, View};
+use serde::{Deserialize, Serialize};
 
 /// Observation -> network input: as it is, or standardised and extended by random Fourier features.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Encoding {
     observation_dim: usize,
     /// `(x - mean) / std` per coordinate, where standardisation is on.
@@ -40,28 +41,33 @@ impl Encoding {
         self.observation_dim + 2 * (self.frequencies.len() / self.observation_dim.max(1))
     }
 
-    /// Whether observations pass through unchanged.
-    pub fn is_identity(&self) -> bool {
-        self.standard.is_none() && self.frequencies.is_empty()
+    /// Numbers in an observation.
+    pub fn observation_dim(&self) -> usize {
+        self.observation_dim
     }
 
-    /// Encodes rows of observations into `out`.
-    pub fn encode(&self, observations: &[f32], out: &mut Vec<f32>) {
-        out.clear();
-        for row in observations.chunks_exact(self.observation_dim) {
-            let start = out.len();
-            match &self.standard {
-                Some(standard) => {
-                    out.extend(row.iter().zip(standard).map(|(x, (mean, inverse))| (x - mean) * inverse));
-                }
-                None => out.extend_from_slice(row),
+    /// Encodes rows of observations, [`Encoding::dim`] numbers each, into `out`.
+    pub fn encode(&self, observations: View<'_>, out: &mut [f32]) {
+        for (row, out) in observations.iter().zip(out.chunks_exact_mut(self.dim().max(1))) {
+            let (x, features) = out.split_at_mut(self.observation_dim);
+            x.copy_from_slice(row);
+            if let Some(standard) = &self.standard {
+                x.iter_mut().zip(standard).for_each(|(x, (mean, inverse))| *x = (*x - mean) * inverse);
             }
-            for w in self.frequencies.chunks_exact(self.observation_dim) {
-                let x = &out[start..start + self.observation_dim];
-                let phase: f32 = w.iter().zip(x).map(|(w, x)| w * x).sum();
-                out.extend([phase.sin(), phase.cos()]);
+            let frequencies = self.frequencies.chunks_exact(self.observation_dim);
+            for (w, pair) in frequencies.zip(features.chunks_exact_mut(2)) {
+                let phase: f32 = w.iter().zip(&*x).map(|(w, x)| w * x).sum();
+                pair.copy_from_slice(&[phase.sin(), phase.cos()]);
             }
         }
+    }
+
+    /// Whether its parts have the sizes that they say: what was read from a file may not.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let dim = self.observation_dim;
+        dim > 0
+            && self.standard.as_ref().is_none_or(|standard| standard.len() == dim)
+            && self.frequencies.len().is_multiple_of(dim)
     }
 }
 

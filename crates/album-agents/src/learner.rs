@@ -1,28 +1,35 @@
 //! Any algorithm as an [`Agent`]: the plumbing that their papers do not speak of.
 
-use crate::Encoding;
 use crate::acting::{Acting, Policy};
 use crate::agent::{Agent, AgentError, AgentState, Metrics};
-use crate::algorithm::{Algorithm, Inputs, Setup, Sizes, Stage};
+use crate::algorithm::{Algorithm, Inputs, Loss, Setup, Stage};
+use crate::blueprint::Blueprint;
 use crate::common::Common;
 use crate::networks::Networks;
 use crate::noise::Noise;
-use album_data::{Batch, Dataset, SegmentConfig};
+use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Pool, Tape, Tensor};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// An algorithm with its networks, its optimisers and its random numbers.
 pub struct Learner {
     common: Common,
     algorithm: Box<dyn Algorithm>,
     nets: Networks,
-    encoding: Encoding,
-    action_dim: usize,
+    blueprint: Blueprint,
     seed: u64,
     total_steps: u64,
     tape: Tape,
-    /// Encoded states [s; s'; s_K], reused.
-    states: Vec<f32>,
+}
+
+impl std::fmt::Debug for Learner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.nets.trained(Stage::All).map(|(_, name)| name).collect();
+        f.debug_struct("Learner")
+            .field("common", &self.common)
+            .field("trained", &names)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Learner {
@@ -49,23 +56,35 @@ impl Learner {
         seed: u64,
         pool: &Pool,
     ) -> Result<Self, AgentError> {
+        Self::from_blueprint(setup, &Blueprint::new(setup, data, seed), total_steps, seed, pool)
+    }
+
+    /// A fresh agent without its data, from what another one took from it: [`Agent::load`] makes it that one.
+    pub fn from_blueprint(
+        setup: &dyn Setup,
+        blueprint: &Blueprint,
+        total_steps: u64,
+        seed: u64,
+        pool: &Pool,
+    ) -> Result<Self, AgentError> {
         setup.common().check()?;
         setup.check()?;
-        let common = setup.common().clone();
-        let encoding = common.encoding(data, seed);
+        blueprint.check()?;
         let mut nets = Networks::new(seed);
-        let sizes = Sizes { s: encoding.dim(), a: data.action_dim() };
         Ok(Learner {
-            algorithm: setup.build_for(data, sizes, &mut nets),
+            algorithm: setup.build(blueprint.sizes(), &mut nets),
             tape: Tape::new(pool),
-            states: Vec::new(),
-            action_dim: sizes.a,
-            common,
+            common: setup.common().clone(),
+            blueprint: blueprint.clone(),
             nets,
-            encoding,
             seed,
             total_steps,
         })
+    }
+
+    /// What the agent took from its data.
+    pub fn blueprint(&self) -> &Blueprint {
+        &self.blueprint
     }
 
     /// The networks.
@@ -86,41 +105,62 @@ impl Learner {
         noise: &mut Noise,
         mut metrics: Option<&mut Metrics>,
     ) -> f64 {
-        let Learner { common, algorithm, nets, encoding, tape, states, total_steps, .. } = self;
-        let states = encoded(encoding, batch, states);
-        let factor = common.lr_decay.factor(step, *total_steps);
-        let stages = algorithm.stages();
-        let at_once = stages.len() == 1;
-        let mut norms = Vec::new();
-        let mut total = 0.0;
+        let (mut total, mut norms) = (0.0, Vec::new());
         if let Some(metrics) = metrics.as_deref_mut() {
             metrics.clear();
         }
-        for &stage in stages {
-            let tape = tape.begin();
-            let mut inputs = inputs(common, tape, batch, states, step, *total_steps, noise);
-            inputs.stage = stage;
-            inputs.measured = metrics.is_some();
-            let loss = algorithm.loss(nets, &inputs);
+        let (reward_scale, measured) = (self.common.reward_scale, metrics.is_some());
+        let factor = self.common.lr_decay.factor(step, self.total_steps);
+        let at_once = self.algorithm.stages().len() == 1;
+        self.each_stage(batch, step, noise, measured, |algorithm, nets, stage, loss| {
             let gradients = loss.total.backward();
             if let Some(metrics) = metrics.as_deref_mut() {
-                loss.measures.read(metrics);
-                norms.extend(nets.trained(stage).map(|(id, name)| (name, gradients.norm(&nets[id]))));
+                loss.measures.read(reward_scale, metrics);
+                norms.extend(
+                    nets.trained(stage).map(|(id, name)| (name.to_owned(), gradients.norm(&nets[id]))),
+                );
             }
             if at_once {
-                nets.track(|target| algorithm.moves(target, step), tape.pool());
+                nets.track(|target| algorithm.moves(target, step), loss.total.tape().pool());
             }
             nets.step(&gradients, stage, factor, algorithm.max_grad_norm());
             total += f64::from(loss.total.item());
-        }
+        });
         if !at_once {
-            nets.track(|target| algorithm.moves(target, step), tape.pool());
+            self.nets.track(|target| self.algorithm.moves(target, step), self.tape.pool());
         }
         if let Some(metrics) = metrics {
-            metrics.push(("grad/norm", norms.iter().map(|n| n.1 * n.1).sum::<f64>().sqrt()));
-            metrics.extend(norms.into_iter().filter_map(|(name, norm)| Some((grad_name(name)?, norm))));
+            metrics.push(("grad/norm".into(), norms.iter().map(|n| n.1 * n.1).sum::<f64>().sqrt()));
+            metrics.extend(norms.into_iter().map(|(name, norm)| (format!("grad/norm_{name}").into(), norm)));
         }
         total
+    }
+
+    /// Calls `then` with the loss of each stage of an update, in order.
+    fn each_stage(
+        &mut self,
+        batch: &Batch,
+        step: u64,
+        noise: &mut Noise,
+        measured: bool,
+        mut then: impl for<'t> FnMut(&dyn Algorithm, &mut Networks, Stage, Loss<'t>),
+    ) {
+        for &stage in self.algorithm.stages() {
+            let inputs = Inputs {
+                tape: self.tape.begin(),
+                stage,
+                step,
+                total_steps: self.total_steps,
+                measured,
+                batch,
+                encoding: &self.blueprint.encoding,
+                reward_scale: self.common.reward_scale as f32,
+                noise: RefCell::new(noise),
+                encoded: Cell::default(),
+            };
+            let loss = self.algorithm.loss(&self.nets, &inputs);
+            then(self.algorithm.as_ref(), &mut self.nets, stage, loss);
+        }
     }
 
     /// Loss and gradients of all trained networks at given random numbers, without learning from them: all stages see the
@@ -130,19 +170,13 @@ impl Learner {
         batch: &Batch,
         step: u64,
         noise: &mut Noise,
-    ) -> (f64, Vec<(&'static str, Vec<Tensor>)>) {
-        let Learner { common, algorithm, nets, encoding, tape, states, total_steps, .. } = self;
-        let states = encoded(encoding, batch, states);
+    ) -> (f64, Vec<(String, Vec<Tensor>)>) {
         let (mut total, mut all) = (0.0, Vec::new());
-        for &stage in algorithm.stages() {
-            let tape = tape.begin();
-            let mut inputs = inputs(common, tape, batch, states, step, *total_steps, noise);
-            inputs.stage = stage;
-            let loss = algorithm.loss(nets, &inputs);
+        self.each_stage(batch, step, noise, true, |_, nets, stage, loss| {
             let gradients = loss.total.backward();
             total += f64::from(loss.total.item());
-            all.extend(nets.trained(stage).map(|(id, name)| (name, gradients.of(&nets[id]))));
-        }
+            all.extend(nets.trained(stage).map(|(id, name)| (name.to_owned(), gradients.of(&nets[id]))));
+        });
         (total, all)
     }
 
@@ -151,63 +185,14 @@ impl Learner {
     pub fn operations(&mut self, batch: &Batch) -> f64 {
         let mut operations = 0.0;
         for step in 0..2 {
-            let Learner { common, algorithm, nets, encoding, tape, states, total_steps, seed, .. } = self;
-            let mut noise = Noise::at(*seed, step);
-            let states = encoded(encoding, batch, states);
-            for &stage in algorithm.stages() {
-                let tape = tape.begin();
-                let mut inputs = inputs(common, tape, batch, states, step, *total_steps, &mut noise);
-                inputs.stage = stage;
-                inputs.measured = false;
-                algorithm.loss(nets, &inputs).total.backward();
-                operations += 0.5 * tape.operations();
-            }
+            let mut noise = Noise::at(self.seed, step);
+            self.each_stage(batch, step, &mut noise, false, |_, _, _, loss| {
+                loss.total.backward();
+                operations += 0.5 * loss.total.tape().operations();
+            });
         }
         operations
     }
-}
-
-fn inputs<'t, 'a>(
-    common: &Common,
-    tape: &'t Tape,
-    batch: &'a Batch,
-    states: &'a [f32],
-    step: u64,
-    total_steps: u64,
-    noise: &'a mut Noise,
-) -> Inputs<'t, 'a> {
-    let reward_scale = common.reward_scale as f32;
-    Inputs {
-        tape,
-        stage: Stage::All,
-        step,
-        total_steps,
-        measured: true,
-        batch,
-        states,
-        reward_scale,
-        noise: RefCell::new(noise),
-    }
-}
-
-/// The states [s; s'; s_K] of a batch as the networks see them.
-fn encoded<'a>(encoding: &Encoding, batch: &'a Batch, buffer: &'a mut Vec<f32>) -> &'a [f32] {
-    if encoding.is_identity() {
-        return batch.states().data();
-    }
-    encoding.encode(batch.states().data(), buffer);
-    buffer
-}
-
-/// The names under which the gradients of the usual networks are logged.
-fn grad_name(network: &str) -> Option<&'static str> {
-    let names = [
-        ("q", "grad/norm_q"),
-        ("v", "grad/norm_v"),
-        ("actor", "grad/norm_actor"),
-        ("flow", "grad/norm_flow"),
-    ];
-    names.iter().find(|(name, _)| *name == network).map(|(_, logged)| *logged)
 }
 
 impl Agent for Learner {
@@ -219,40 +204,32 @@ impl Agent for Learner {
         self.common.batch_size
     }
 
-    fn reward_scale(&self) -> f64 {
-        self.common.reward_scale
-    }
-
     fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64 {
         self.update_with(batch, step, &mut Noise::at(self.seed, step), metrics)
     }
 
     fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
-        let Learner { common, algorithm, nets, encoding, tape, states, total_steps, seed, .. } = self;
-        let states = encoded(encoding, batch, states);
-        let mut noise = Noise::at(*seed, 0);
         metrics.clear();
-        for &stage in algorithm.stages() {
-            let mut inputs = inputs(common, tape.begin(), batch, states, 0, *total_steps, &mut noise);
-            inputs.stage = stage;
-            algorithm.loss(nets, &inputs).measures.read(metrics);
-        }
+        let (mut noise, reward_scale) = (Noise::at(self.seed, 0), self.common.reward_scale);
+        self.each_stage(batch, 0, &mut noise, true, |_, _, _, loss| {
+            loss.measures.read(reward_scale, metrics)
+        });
     }
 
     fn policy(&self) -> Box<dyn Policy> {
         let decide = self.algorithm.decide(&self.nets);
-        Box::new(Acting::new(self.encoding.clone(), decide, self.action_dim, self.algorithm.open_loop()))
+        let Blueprint { encoding, action_dim, .. } = &self.blueprint;
+        Box::new(Acting::new(encoding.clone(), decide, *action_dim, self.algorithm.open_loop()))
     }
 
-    fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool {
-        values.clear();
-        let Some(v) = self.algorithm.value() else { return false };
-        self.encoding.encode(observations, &mut self.states);
+    fn value(&mut self, observations: View<'_>) -> Option<Vec<f32>> {
+        let v = self.algorithm.value()?;
+        let (encoding, scale) = (&self.blueprint.encoding, self.common.reward_scale);
+        let fill = |out: &mut [f32]| encoding.encode(observations, out);
         let tape = self.tape.begin();
-        let s =
-            tape.constant_slice(self.states.len() / self.encoding.dim(), self.encoding.dim(), &self.states);
-        tape.apply_frozen(&self.nets[v], s).with_value(|v| values.extend_from_slice(v));
-        true
+        let s = tape.constant_with(observations.rows(), encoding.dim(), fill);
+        let in_data_units = |v: &f32| (f64::from(*v) / scale) as f32;
+        Some(tape.apply_frozen(&self.nets[v], s).with_value(|v| v.iter().map(in_data_units).collect()))
     }
 
     fn parameters(&self) -> usize {
@@ -260,10 +237,11 @@ impl Agent for Learner {
     }
 
     fn state(&self) -> AgentState {
-        AgentState { networks: self.nets.state() }
+        AgentState { blueprint: self.blueprint.clone(), networks: self.nets.state() }
     }
 
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError> {
+        self.blueprint.check_same(&state.blueprint)?;
         self.nets.load(&state.networks)
     }
 }

@@ -19,7 +19,7 @@ pub struct Networks {
 }
 
 struct Entry {
-    name: &'static str,
+    name: String,
     net: Mlp,
     /// Whether it estimates values: what the paper counts as value networks.
     is_value: bool,
@@ -59,32 +59,32 @@ impl Networks {
     }
 
     /// Adds a value network (Q or V, or an ensemble of them).
-    pub fn value(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64) -> Id {
+    pub fn value(&mut self, name: &str, spec: MlpSpec, learning_rate: f64) -> Id {
         self.add_trained(name, spec, learning_rate, true)
     }
 
     /// Adds a network of the policy.
-    pub fn policy(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64) -> Id {
+    pub fn policy(&mut self, name: &str, spec: MlpSpec, learning_rate: f64) -> Id {
         self.add_trained(name, spec, learning_rate, false)
     }
 
-    fn add_trained(&mut self, name: &'static str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> Id {
+    fn add_trained(&mut self, name: &str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> Id {
         let net = Mlp::new(spec, &mut self.init);
         let adam = Adam::new(&net, learning_rate);
-        self.add(Entry { name, net, is_value, role: Role::Trained { adam, learning_rate } })
+        self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Trained { adam, learning_rate } })
     }
 
     /// Adds a copy of a network that follows it: `target = tau * online + (1 - tau) * target` after every update.
-    pub fn target(&mut self, name: &'static str, of: Id, tau: f64) -> Id {
+    pub fn target(&mut self, name: &str, of: Id, tau: f64) -> Id {
         let online = &self.entries[of.0];
         let (net, is_value) = (online.net.clone(), online.is_value);
-        self.add(Entry { name, net, is_value, role: Role::Target { of, tau: tau as f32 } })
+        self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Target { of, tau: tau as f32 } })
     }
 
     /// Adds a network that stays as it is drawn.
-    pub fn fixed(&mut self, name: &'static str, spec: MlpSpec) -> Id {
+    pub fn fixed(&mut self, name: &str, spec: MlpSpec) -> Id {
         let net = Mlp::new(spec, &mut self.init);
-        self.add(Entry { name, net, is_value: false, role: Role::Fixed })
+        self.add(Entry { name: name.to_owned(), net, is_value: false, role: Role::Fixed })
     }
 
     /// Draws all weights of a network anew: normal ones with a standard deviation.
@@ -92,8 +92,8 @@ impl Networks {
         let net = &mut self.entries[id.0].net;
         let mut tensors = net.tensors();
         for tensor in &mut tensors {
-            let draws = noise::normal(&mut self.init, tensor.data.len());
-            tensor.data = draws.into_iter().map(|x| x * deviation as f32).collect();
+            noise::normal(&mut self.init, &mut tensor.data);
+            tensor.data.iter_mut().for_each(|x| *x *= deviation as f32);
         }
         let loaded = net.load(&tensors);
         debug_assert!(loaded.is_ok(), "the network's own tensors fit it");
@@ -105,9 +105,9 @@ impl Networks {
     }
 
     /// The networks that a stage trains, in order.
-    pub fn trained(&self, stage: Stage) -> impl Iterator<Item = (Id, &'static str)> {
+    pub fn trained(&self, stage: Stage) -> impl Iterator<Item = (Id, &str)> {
         let entries = self.entries.iter().enumerate().filter(move |(_, entry)| entry.is_trained(stage));
-        entries.map(|(i, entry)| (Id(i), entry.name))
+        entries.map(|(i, entry)| (Id(i), &*entry.name))
     }
 
     /// Lets the weights of all networks of the policy decay (AdamW).
@@ -135,8 +135,9 @@ impl Networks {
             if let Role::Target { of, tau } = self.entries[i].role
                 && moves(Id(i))
             {
-                let online = self.entries[of.0].net.clone();
-                self.entries[i].net.track(&online, tau, pool);
+                // A target is added after the network that it follows.
+                let (before, rest) = self.entries.split_at_mut(i);
+                rest[0].net.track(&before[of.0].net, tau, pool);
             }
         }
     }
@@ -166,8 +167,8 @@ impl Networks {
     /// All weights and moments.
     pub fn state(&self) -> Vec<NetworkState> {
         let state = |entry: &Entry| match &entry.role {
-            Role::Trained { adam, .. } => NetworkState::of(entry.name, &entry.net, adam),
-            Role::Target { .. } | Role::Fixed => NetworkState::of_target(entry.name, &entry.net),
+            Role::Trained { adam, .. } => NetworkState::of(&entry.name, &entry.net, adam),
+            Role::Target { .. } | Role::Fixed => NetworkState::of_target(&entry.name, &entry.net),
         };
         self.entries.iter().map(state).collect()
     }
@@ -179,7 +180,7 @@ impl Networks {
         }
         // All of them are looked at before any of them changes.
         for (entry, state) in self.entries.iter().zip(states) {
-            state.check(entry.name, &entry.net, matches!(entry.role, Role::Trained { .. }))?;
+            state.check(&entry.name, &entry.net, matches!(entry.role, Role::Trained { .. }))?;
         }
         for (entry, state) in self.entries.iter_mut().zip(states) {
             let adam = match &mut entry.role {

@@ -4,12 +4,12 @@ use album_base::rng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// What an update draws: a function of the run's seed and the step, so that nothing of it needs to be stored.
-pub enum Noise {
-    /// From a random stream.
-    Stream(Box<ChaCha8Rng>),
-    /// What was recorded elsewhere, draw by draw, to be used again.
-    Recorded(VecDeque<Vec<f32>>),
+/// What an update draws: a function of the run's seed and the step, so that a checkpoint need not store it.
+#[derive(Debug)]
+pub struct Noise {
+    stream: ChaCha8Rng,
+    /// Recorded elsewhere, draw by draw, to be used in place of the stream.
+    recorded: Option<VecDeque<Vec<f32>>>,
 }
 
 impl Noise {
@@ -17,33 +17,47 @@ impl Noise {
     pub fn at(seed: u64, step: u64) -> Self {
         let mut stream = rng::stream(seed, "noise");
         stream.set_stream(step);
-        Noise::Stream(Box::new(stream))
+        Noise { stream, recorded: None }
     }
 
-    /// Standard normal numbers.
-    pub fn normal(&mut self, n: usize) -> Vec<f32> {
-        self.draw(n, normal)
+    /// Recorded draws, in order.
+    pub fn recorded(draws: impl IntoIterator<Item = Vec<f32>>) -> Self {
+        Noise { recorded: Some(draws.into_iter().collect()), ..Noise::at(0, 0) }
     }
 
-    /// Numbers uniform on [0, 1).
-    pub fn uniform(&mut self, n: usize) -> Vec<f32> {
-        self.draw(n, |stream, n| (0..n).map(|_| rng::unit(stream) as f32).collect())
-    }
-
-    fn draw(&mut self, n: usize, draw: impl Fn(&mut ChaCha8Rng, usize) -> Vec<f32>) -> Vec<f32> {
-        match self {
-            Noise::Stream(stream) => draw(stream, n),
-            Noise::Recorded(draws) => {
-                let next = draws.pop_front().unwrap_or_default();
-                assert_eq!(next.len(), n, "a draw of {n} numbers where {} were recorded", next.len());
-                next
-            }
+    /// Fills `out` with standard normal numbers.
+    pub fn normal(&mut self, out: &mut [f32]) {
+        if !self.replays(out) {
+            normal(&mut self.stream, out);
         }
+    }
+
+    /// Fills `out` with numbers uniform on [0, 1).
+    pub fn uniform(&mut self, out: &mut [f32]) {
+        if !self.replays(out) {
+            out.iter_mut().for_each(|x| *x = rng::unit(&mut self.stream) as f32);
+        }
+    }
+
+    fn replays(&mut self, out: &mut [f32]) -> bool {
+        let Some(recorded) = &mut self.recorded else { return false };
+        let next = recorded.pop_front().unwrap_or_default();
+        assert_eq!(
+            next.len(),
+            out.len(),
+            "a draw of {} numbers where {} were recorded",
+            out.len(),
+            next.len()
+        );
+        out.copy_from_slice(&next);
+        true
     }
 }
 
-/// Standard normal numbers of a stream.
-pub(crate) fn normal(stream: &mut ChaCha8Rng, n: usize) -> Vec<f32> {
-    let pairs = (0..n.div_ceil(2)).flat_map(|_| rng::normal_pair(stream));
-    pairs.map(|x| x as f32).take(n).collect()
+/// Fills `out` with standard normal numbers of a stream.
+pub(crate) fn normal(stream: &mut ChaCha8Rng, out: &mut [f32]) {
+    for pair in out.chunks_mut(2) {
+        let draws = rng::normal_pair(stream);
+        pair.iter_mut().zip(draws).for_each(|(x, draw)| *x = draw as f32);
+    }
 }

@@ -45,7 +45,7 @@ pub struct Kind {
     /// Values beyond and over [`SMALL`] for PointMaze with small networks, as TOML.
     pub small: &'static str,
     defaults: fn() -> Result<toml::Table, toml::ser::Error>,
-    parse: fn(&str) -> Result<Box<dyn Setup>, toml::de::Error>,
+    parse: fn(toml::Table) -> Result<Box<dyn Setup>, toml::de::Error>,
 }
 
 /// What every algorithm uses on PointMaze: two raw coordinates need an encoding, and a falling learning rate ends the
@@ -74,7 +74,7 @@ impl Kind {
             paper,
             small,
             defaults: || toml::Table::try_from(C::default()),
-            parse: |text| toml::from_str::<C>(text).map(|config| Box::new(config) as Box<dyn Setup>),
+            parse: |table| table.try_into::<C>().map(|config| Box::new(config) as Box<dyn Setup>),
         }
     }
 
@@ -85,13 +85,27 @@ impl Kind {
 
     /// Reads hyperparameters and refuses what is outside its domain.
     pub fn setup(&self, settings: &toml::Table) -> Result<Box<dyn Setup>, AgentError> {
-        let failed = |message: String| AgentError::Settings(message);
-        // By way of text, because errors then show the line with its key.
-        let text = toml::to_string(settings).map_err(|e| failed(e.to_string()))?;
-        let setup = (self.parse)(&text).map_err(|e| failed(e.to_string()))?;
+        let setup = match (self.parse)(settings.clone()) {
+            Ok(setup) => setup,
+            Err(error) => return Err(self.blame(settings, &error)?),
+        };
         setup.common().check()?;
         setup.check()?;
         Ok(setup)
+    }
+
+    /// The error of settings that cannot be read, with the key that is to blame: the one that cannot stand alone among
+    /// defaults. The parser forgets the names of keys in flattened parts.
+    fn blame(&self, settings: &toml::Table, error: &toml::de::Error) -> Result<AgentError, AgentError> {
+        let defaults = self.defaults()?;
+        for (key, value) in settings {
+            let mut alone = defaults.clone();
+            alone.insert(key.clone(), value.clone());
+            if let Err(error) = (self.parse)(alone) {
+                return Ok(AgentError::Settings(format!("{key} = {value}: {}", error.message())));
+            }
+        }
+        Ok(AgentError::Settings(error.message().to_owned()))
     }
 }
 

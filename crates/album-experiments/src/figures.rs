@@ -2,7 +2,6 @@
 
 use crate::estimate::{BOOTSTRAP_SEED, Estimate, NORMAL_95, Over, estimates, matrix, variants};
 use crate::experiment::Source;
-use crate::measure::setting;
 use crate::published::Published;
 use crate::reference::{Reference, place};
 use crate::study::{Arm, Run, Study};
@@ -153,10 +152,9 @@ fn curves(study: &Study) -> Option<NamedFigure> {
 /// Mean values over steps. Those that fall without bound need another scale than those that do not.
 fn values(study: &Study) -> Option<NamedFigure> {
     let of = |records: &Records| -> Points {
-        let scale = setting(records, "reward_scale").unwrap_or(1.0);
         let mut names = records.train.names();
         let name = names.find(|name| name.ends_with("/v_mean")).unwrap_or_default();
-        records.train.series(name).into_iter().map(|(step, value)| (step, value / scale)).collect()
+        records.train.series(name)
     };
     let runs = || study.arms.iter().flat_map(|arm| &arm.runs).filter_map(|run| run.records.as_ref());
     let large = runs().flat_map(&of).any(|point| point.1.abs() > LARGE);

@@ -36,8 +36,7 @@ pub(crate) fn value_maps(study: &Study) -> Option<NamedFigure> {
             if several && study.value_maps { format!("{}: ", task_title(&arm.task)) } else { String::new() };
         let row = spread(&records.value_maps).into_iter().map(|map| -> Figure {
             let title = format!("step {}", grouped(map.step as i64));
-            let map = in_rewards(map, records);
-            let grid = report::value_map(&map, &arm.task).title(title).size(190.0).colour_bar("V");
+            let grid = report::value_map(map, &arm.task).title(title).size(190.0).colour_bar("V");
             (&grid.range(low, 0.0)).into()
         });
         panels(format!("{place}{}", arm.label), row, MAPS)
@@ -55,13 +54,6 @@ pub(crate) fn value_maps(study: &Study) -> Option<NamedFigure> {
 
 /// The discount of every agent unless it is set.
 const DEFAULT_GAMMA: f64 = 0.995;
-
-/// The map in units of the data's rewards; a critic learns from rewards times `reward_scale`.
-fn in_rewards(map: &ValueMap, records: &Records) -> ValueMap {
-    let scale = setting(records, "reward_scale").unwrap_or(1.0) as f32;
-    let values = map.values.iter().map(|value| value.map(|value| value / scale)).collect();
-    ValueMap { values, ..map.clone() }
-}
 
 /// Evenly spread, with the first and the last.
 fn spread(maps: &[ValueMap]) -> Vec<&ValueMap> {

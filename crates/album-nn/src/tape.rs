@@ -112,6 +112,14 @@ impl Tape {
         self.leaf(rows, cols, data, false)
     }
 
+    /// The same, written in place by `fill`, which finds leftovers of an earlier step there.
+    pub fn constant_with(&self, rows: usize, cols: usize, fill: impl FnOnce(&mut [f32])) -> Var<'_> {
+        let mut inner = self.inner.borrow_mut();
+        let (_, node) = inner.push(rows, cols, Op::Leaf, false);
+        fill(&mut node.value);
+        Var::new(self, inner.live - 1)
+    }
+
     /// A constant matrix of zeros.
     pub fn zeros(&self, rows: usize, cols: usize) -> Var<'_> {
         self.filled(rows, cols, 0.0)

@@ -85,6 +85,15 @@ impl<'t> Var<'t> {
         f(&self.tape.inner.borrow().nodes[self.index()].value)
     }
 
+    /// A constant matrix that `fill` computes from this value, off the tape. It finds leftovers of an earlier step where it
+    /// is to write.
+    pub fn constant_from(self, rows: usize, cols: usize, fill: impl FnOnce(&[f32], &mut [f32])) -> Var<'t> {
+        self.record(|inner| {
+            let (nodes, node) = inner.push(rows, cols, crate::ops::Op::Leaf, false);
+            fill(&nodes[self.index()].value, &mut node.value);
+        })
+    }
+
     /// The same value, where gradients stop.
     #[must_use]
     pub fn detach(self) -> Var<'t> {

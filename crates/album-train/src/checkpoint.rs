@@ -2,7 +2,7 @@
 //!
 //! A checkpoint is a directory `step_000012345` with
 //!
-//! - `agent.safetensors`: weights, moments and step counters of all networks;
+//! - `agent.safetensors`: weights, moments and step counters of all networks, and what the agent took from its data;
 //! - `manifest.json`: the [`Manifest`];
 //! - `SHA256SUMS`: of the two, as `sha256sum -c` reads it.
 //!
@@ -24,7 +24,9 @@ use crate::identity::Identity;
 use crate::state_file;
 
 /// The format that this version writes and reads.
-pub const FORMAT: u32 = 1;
+///
+/// 2: the agent's blueprint is in it, so that its policy needs no data.
+pub const FORMAT: u32 = 2;
 
 const AGENT: &str = "agent.safetensors";
 const MANIFEST: &str = "manifest.json";
@@ -476,13 +478,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = save_step(dir.path(), 5, 1.0);
         let manifest =
-            fs::read_to_string(path.join(MANIFEST)).unwrap().replace("\"format\": 1", "\"format\": 9");
+            fs::read_to_string(path.join(MANIFEST)).unwrap().replace("\"format\": 2", "\"format\": 1");
         let agent = fs::read(path.join(AGENT)).unwrap();
         fs::write(path.join(SUMS), sums(&agent, manifest.as_bytes())).unwrap();
         fs::write(path.join(MANIFEST), manifest).unwrap();
         for error in [load(&path).unwrap_err(), latest(dir.path()).unwrap_err()] {
             assert!(
-                error.to_string().contains("checkpoint format 9 (written by album 0.1.0), expected format 1")
+                error
+                    .to_string()
+                    .contains("checkpoint format 1 (written by album 0.1.0), expected format 2; train again")
             );
         }
     }

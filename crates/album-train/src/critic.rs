@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use album_agents::{Agent, Metrics};
-use album_data::{Dataset, Sampler, Segments};
+use album_data::{Dataset, Sampler, Segments, View};
 use album_tabular::in_sample_values;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::error::TrainError;
 pub const SAMPLE: usize = 100_000;
 
 /// The metrics of an agent over a fixed sample of the data: the same one for every agent and run. Names that end in
-/// `max` or `min` are the extremes, all others means.
+/// `max` or `min` are the extremes, all others means. Values are in units of the data's rewards.
 pub fn critic_statistics(
     agent: &mut dyn Agent,
     dataset: &Dataset,
@@ -29,8 +29,8 @@ pub fn critic_statistics(
         sampler.fill(number as u64, batch.indices_mut());
         segments.gather(dataset, &mut batch);
         agent.assess(&batch, &mut metrics);
-        for &(name, value) in &metrics {
-            let entry = statistics.entry(name.to_owned());
+        for (name, value) in &metrics {
+            let (entry, value) = (statistics.entry(name.to_string()), *value);
             if name.ends_with("max") {
                 entry.and_modify(|most| *most = most.max(value)).or_insert(value);
             } else if name.ends_with("min") {
@@ -59,19 +59,15 @@ pub struct CriticStatistics {
 impl CriticStatistics {
     /// Asks an agent; `None` if it logs no state values.
     pub fn of(agent: &mut dyn Agent, dataset: &Dataset) -> Result<Option<Self>, TrainError> {
-        let scale = agent.reward_scale();
         let statistics = critic_statistics(agent, dataset)?;
-        let value = |name: &str| statistics.get(name).map(|value| value / scale);
+        let value = |name: &str| statistics.get(name).copied();
         let (Some(v_max), Some(v_mean), Some(v_min)) =
             (value("value/v_max"), value("value/v_mean"), value("value/v_min"))
         else {
             return Ok(None);
         };
         // A sample misses the extremes; the network itself is asked about every state where there is one.
-        let (v_max, v_mean, v_min) = match value_range(agent, dataset) {
-            Some((most, mean, least)) => (most / scale, mean / scale, least / scale),
-            None => (v_max, v_mean, v_min),
-        };
+        let (v_max, v_mean, v_min) = value_range(agent, dataset).unwrap_or((v_max, v_mean, v_min));
         let g_b_satisfied = statistics.get("critic/g_b_satisfied").copied();
         Ok(Some(CriticStatistics { v_max, v_mean, v_min, g_b_satisfied }))
     }
@@ -81,16 +77,14 @@ impl CriticStatistics {
 fn value_range(agent: &mut dyn Agent, dataset: &Dataset) -> Option<(f64, f64, f64)> {
     const ROWS: usize = 4096;
     let (mut most, mut least, mut sum) = (f64::NEG_INFINITY, f64::INFINITY, 0.0);
-    let (mut states, mut values) = (Vec::new(), Vec::new());
+    let mut states = Vec::new();
     for first in (0..dataset.len()).step_by(ROWS) {
         states.clear();
         for row in first..(first + ROWS).min(dataset.len()) {
             states.extend_from_slice(dataset.observation(row));
         }
-        if !agent.value(&states, &mut values) {
-            return None;
-        }
-        for value in values.iter().map(|value| f64::from(*value)) {
+        let dim = dataset.observation_dim();
+        for value in agent.value(View::new(&states, states.len() / dim, dim))?.into_iter().map(f64::from) {
             (most, least) = (most.max(value), least.min(value));
             sum += value;
         }

@@ -86,8 +86,8 @@ pub enum TrainError {
 
     /// A checkpoint in a format that this version does not read.
     #[error(
-        "{}: checkpoint format {found} (written by album {writer}), expected format {expected}; use the version \
-         of album that wrote it",
+        "{}: checkpoint format {found} (written by album {writer}), expected format {expected}; train again, \
+         or use the version of album that wrote it",
         .path.display()
     )]
     Version {

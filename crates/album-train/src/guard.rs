@@ -45,7 +45,7 @@ pub(crate) fn loss(loss: f64) -> Result<(), Bad> {
 /// Looks at the metrics of an update: losses, values and gradient norms.
 pub(crate) fn metrics(metrics: &Metrics) -> Result<(), Bad> {
     match metrics.iter().find(|(_, value)| !value.is_finite()) {
-        Some((name, value)) => Err(Bad { what: (*name).to_owned(), value: *value }),
+        Some((name, value)) => Err(Bad { what: name.to_string(), value: *value }),
         None => Ok(()),
     }
 }

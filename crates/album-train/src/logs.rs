@@ -264,18 +264,18 @@ mod tests {
         let run = RunDir::create(dir.path().join("run"), "").unwrap();
         let (mut logs, _) = open(&run, &BTreeMap::new());
         assert!(logs.sync().unwrap().is_empty());
-        logs.training(10, &vec![("a/loss", 0.1), ("b", -2.0)], &vec![], 1.0, 2.0).unwrap();
+        logs.training(10, &vec![("a/loss".into(), 0.1), ("b".into(), -2.0)], &vec![], 1.0, 2.0).unwrap();
         let lengths = logs.sync().unwrap();
         assert_eq!(train(&run), "training/a/loss,training/b,step\n0.1,-2,10\n");
-        logs.training(20, &vec![("a/loss", 0.2), ("b", -2.0)], &vec![], 1.0, 2.0).unwrap();
+        logs.training(20, &vec![("a/loss".into(), 0.2), ("b".into(), -2.0)], &vec![], 1.0, 2.0).unwrap();
         drop(logs);
         OpenOptions::new().append(true).open(run.file(TRAIN)).unwrap().write_all(b"0.3,").unwrap();
 
         let (mut logs, warnings) = open(&run, &lengths);
         assert!(warnings.is_empty());
-        logs.training(20, &vec![("a/loss", 0.25), ("b", -2.0)], &vec![], 1.0, 2.0).unwrap();
+        logs.training(20, &vec![("a/loss".into(), 0.25), ("b".into(), -2.0)], &vec![], 1.0, 2.0).unwrap();
         assert_eq!(train(&run), "training/a/loss,training/b,step\n0.1,-2,10\n0.25,-2,20\n");
-        let error = logs.training(30, &vec![("a/loss", 0.2)], &vec![], 1.0, 2.0).unwrap_err();
+        let error = logs.training(30, &vec![("a/loss".into(), 0.2)], &vec![], 1.0, 2.0).unwrap_err();
         assert!(matches!(error, TrainError::Columns { .. }), "{error}");
         drop(logs);
 
@@ -288,8 +288,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let run = RunDir::create(dir.path().join("run"), "").unwrap();
         let (mut logs, _) = open(&run, &BTreeMap::new());
-        logs.training(10, &vec![("a", 0.5)], &vec![], 1.0, 2.0).unwrap();
-        logs.training(20, &vec![("a", 0.5)], &vec![], 1.0, 2.0).unwrap();
+        logs.training(10, &vec![("a".into(), 0.5)], &vec![], 1.0, 2.0).unwrap();
+        logs.training(20, &vec![("a".into(), 0.5)], &vec![], 1.0, 2.0).unwrap();
         let lengths = logs.sync().unwrap();
         drop(logs);
         fs::write(run.file(TRAIN), "training/a,step\n0.5,10\n0.5").unwrap();
@@ -297,7 +297,7 @@ mod tests {
         fs::remove_file(run.file(TIMING)).unwrap();
         let (mut logs, warnings) = open(&run, &lengths);
         assert_eq!(warnings.len(), 3, "{warnings:?}");
-        logs.training(30, &vec![("a", 0.5)], &vec![], 1.0, 2.0).unwrap();
+        logs.training(30, &vec![("a".into(), 0.5)], &vec![], 1.0, 2.0).unwrap();
         assert_eq!(train(&run), "training/a,step\n0.5,10\n0.5,30\n");
         assert_eq!(fs::read_to_string(run.file(TIMING)).unwrap().lines().count(), 2);
         assert!(fs::read(run.file(EVENTS)).unwrap().starts_with(&24u64.to_le_bytes()));

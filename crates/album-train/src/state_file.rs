@@ -1,12 +1,13 @@
 //! An agent's state as a safetensors file.
 //!
 //! Tensors are named `q/weights/layer0/kernel`, `q/first_moments/layer0/kernel`, and so on. The order of networks and
-//! tensors and the step counters of the optimisers are in the header's metadata, under the key `album`.
+//! tensors, the step counters of the optimisers and what the agent took from its data (the [`Blueprint`]) are in the
+//! header's metadata, under the key `album`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use album_agents::{AgentState, NetworkState};
+use album_agents::{AgentState, Blueprint, NetworkState};
 use album_nn::Tensor;
 use safetensors::tensor::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ const KEY: &str = "album";
 
 #[derive(Serialize, Deserialize)]
 struct Header {
+    blueprint: Blueprint,
     networks: Vec<NetworkHeader>,
 }
 
@@ -48,7 +50,8 @@ pub(crate) fn encode(state: &AgentState) -> Result<Vec<u8>, String> {
             tensors.extend(of_kind.iter().map(|tensor| (key(tensor), Numbers(tensor))));
         }
     }
-    let header = serde_json::to_string(&Header { networks }).map_err(|e| e.to_string())?;
+    let header = serde_json::to_string(&Header { blueprint: state.blueprint.clone(), networks })
+        .map_err(|e| e.to_string())?;
     // One entry only: the order of a hash map's entries would differ from run to run.
     let metadata = HashMap::from([(KEY.to_owned(), header)]);
     safetensors::serialize(tensors, Some(metadata)).map_err(|e| e.to_string())
@@ -94,7 +97,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<AgentState, String> {
             steps: network.steps,
         })
     });
-    Ok(AgentState { networks: networks.collect::<Result<_, String>>()? })
+    let networks = networks.collect::<Result<_, String>>()?;
+    Ok(AgentState { blueprint: header.blueprint, networks })
 }
 
 fn tensor(file: &SafeTensors<'_>, key: &str, name: &str) -> Result<Tensor, String> {
@@ -156,7 +160,14 @@ pub(crate) mod tests {
             second_moments: if moments { vec![tensor("b", vec![1e-30, 2e20])] } else { vec![] },
             steps: u64::MAX,
         };
-        AgentState { networks: vec![network("v", true), network("actor", false)] }
+        // Numbers that text must hold to the last bit.
+        let blueprint = serde_json::json!({
+            "encoding": { "observation_dim": 1, "standard": [[0.1f32, 1.0f32 / 3.0]], "frequencies": [1.17549435e-38f32] },
+            "action_dim": 2,
+            "value_range": [-98.700005f32, 0.1f32 + 0.2f32],
+        });
+        let blueprint = serde_json::from_value(blueprint).unwrap();
+        AgentState { blueprint, networks: vec![network("v", true), network("actor", false)] }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What an agent thinks of the places of a map, at several times of its training.
 
 use album_agents::Agent;
+use album_data::View;
 use album_envs::SampleGrid;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,7 @@ impl ValuePoints {
     }
 }
 
-/// The values at [`ValuePoints`] after some updates: a line of `value_maps.jsonl`.
+/// The values at [`ValuePoints`] after some updates, in units of the data's rewards: a line of `value_maps.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValueMap {
     /// Updates done before.
@@ -50,11 +51,9 @@ impl ValueMap {
     /// Asks an agent; `None` if it has no state values.
     pub fn record(agent: &mut dyn Agent, points: &ValuePoints, step: u64) -> Option<Self> {
         let observations: Vec<f32> = points.observations.iter().flatten().flatten().copied().collect();
-        let mut values = Vec::new();
-        if !agent.value(&observations, &mut values) {
-            return None;
-        }
-        let mut values = values.into_iter();
+        let rows = points.observations.iter().flatten().count();
+        let cols = observations.len() / rows.max(1);
+        let mut values = agent.value(View::new(&observations, rows, cols))?.into_iter();
         let values =
             points.observations.iter().map(|point| point.as_ref().and_then(|_| values.next())).collect();
         Some(ValueMap { step, rows: points.rows, columns: points.columns, values })

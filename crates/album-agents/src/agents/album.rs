@@ -162,7 +162,7 @@ impl Setup for Config {
     }
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        let Sizes { s, a } = sizes;
+        let Sizes { s, a, .. } = sizes;
         let hidden = &self.common.hidden;
         let critic = |inputs| MlpSpec::new(inputs, hidden, 1).layer_norm(true);
         Box::new(Album {
@@ -187,7 +187,7 @@ impl Algorithm for Album {
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         let critic = critic_loss(&self.config, nets, (self.q, self.v), x, &mut measures);
 
         let c = &self.config;
@@ -203,7 +203,7 @@ impl Algorithm for Album {
             if c.normalize_q { q_pi.mean() / (q_pi.abs().mean().detach() + 1e-6) } else { q_pi.mean() };
         let actor = c.alpha_bc as f32 * bc - q_term;
 
-        measures.mean("actor/actor_loss", actor).mean("actor/q", q_pi).mean("actor/bc_loss", bc);
+        measures.mean("actor/actor_loss", actor).value("actor/q", q_pi).mean("actor/bc_loss", bc);
         Loss { total: critic + actor, measures }
     }
 

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, positive};
 use crate::networks::{Id, Networks};
 use crate::parts::gaussian;
@@ -62,7 +62,7 @@ impl Algorithm for Bc {
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
         let mean = x.tape.apply(&nets[self.actor], x.s());
         let actor = -gaussian::log_density(x.a(), mean).mean();
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         measures.mean("actor/actor_loss", actor).mean("actor/mse", (mean - x.a()).square());
         Loss { total: actor, measures }
     }

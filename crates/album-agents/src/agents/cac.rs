@@ -287,7 +287,7 @@ impl Cac {
             .mean("actor/actor_loss", loss)
             .mean("actor/consistency_loss", consistency)
             .mean("actor/q_loss", q_loss)
-            .mean("actor/q", q);
+            .value("actor/q", q);
         loss
     }
 
@@ -321,7 +321,7 @@ impl Algorithm for Cac {
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         let total = match x.stage {
             Stage::Actor => self.actor_loss(nets, x, &mut measures),
             _ => self.critic_loss(nets, x, &mut measures),

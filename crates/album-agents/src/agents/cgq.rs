@@ -13,7 +13,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::qc_fql::{WindowFql, segments};
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative, open_unit};
 use crate::networks::Networks;
 use crate::parts::critic::{Critic, CriticConfig, one_step_target};
@@ -166,7 +166,7 @@ impl Algorithm for Cgq {
 
         let actor = self.actor.losses(nets, x, a, None, |pi| self.critic.frozen(nets, s, pi).mean_cols());
 
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         measures
             .mean("chunk_critic/critic_loss", chunk.critic)
             .range(["chunk_critic/q_mean", "chunk_critic/q_max", "chunk_critic/q_min"], chunk.q)

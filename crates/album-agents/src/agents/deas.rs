@@ -13,7 +13,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::qc_fql::segments;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, nonnegative, open_unit, positive};
 use crate::networks::{Id, Networks};
 use crate::parts::categorical::{Bins, cross_entropy};
@@ -130,21 +130,13 @@ impl Setup for Config {
         Ok(())
     }
 
+    fn value_range(&self, data: &Dataset) -> Option<[f32; 2]> {
+        (self.support == Support::Data).then(|| self.range(data))
+    }
+
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        Box::new(self.agent(sizes, nets, (self.v_min, self.v_max)))
-    }
-
-    fn build_for(&self, data: &Dataset, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        match self.support {
-            Support::Data => Box::new(self.agent(sizes, nets, self.range(data))),
-            Support::Given => self.build(sizes, nets),
-        }
-    }
-}
-
-impl Config {
-    fn agent(&self, sizes: Sizes, nets: &mut Networks, (low, high): (f64, f64)) -> Deas {
         let (hidden, lr) = (&self.common.hidden, self.critic.lr);
+        let [low, high] = sizes.value_range.map_or([self.v_min, self.v_max], |range| range.map(f64::from));
         let x = self.h * sizes.a;
         let logits = |inputs| MlpSpec::new(inputs, hidden, self.bins).layer_norm(true);
         let spec = Spec {
@@ -158,19 +150,21 @@ impl Config {
             normalize_q_loss: self.normalize_q_loss,
             flow_steps: self.flow_steps,
         };
-        Deas {
+        Box::new(Deas {
             v: nets.value("v", logits(sizes.s), lr),
             critic: Critic::of(nets, ["q", "q_target"], logits(sizes.s + x), &self.critic),
             actor: DistilledFlow::new(nets, &spec),
             bins: Bins { low, high, count: self.bins, sigma: self.sigma },
             a: sizes.a,
             config: self.clone(),
-        }
+        })
     }
+}
 
+impl Config {
     /// The 1st and the 99th percentile of the returns that follow the transitions of the data, discounted like the
     /// values and without any bootstrap at the end of an episode.
-    fn range(&self, data: &Dataset) -> (f64, f64) {
+    fn range(&self, data: &Dataset) -> [f32; 2] {
         let n = data.len();
         let rewards: Vec<f64> = (0..n).map(|i| data.reward(i).into()).collect();
         let masks: Vec<f32> = (0..n).map(|i| data.mask(i)).collect();
@@ -187,11 +181,11 @@ impl Config {
         returns.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let rank = (share * returns.len().saturating_sub(1) as f64).round() as usize;
-            self.common.reward_scale * returns.get(rank).copied().unwrap_or(0.0)
+            (self.common.reward_scale * returns.get(rank).copied().unwrap_or(0.0)) as f32
         };
         let (low, high) = (at(0.01), at(0.99));
         // Where all returns are equal there is no width to divide into bins.
-        if high > low { (low, high) } else { (low - 0.5, low + 0.5) }
+        if high > low { [low, high] } else { [low - 0.5, low + 0.5] }
     }
 }
 
@@ -235,13 +229,13 @@ impl Algorithm for Deas {
             bins.expectation(log_p, members).mean_cols()
         });
 
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         measures
             .mean("critic/critic_loss", critic)
             .q(bins.expectation(q, members))
             .mean("value/value_loss", value_loss)
             .v(value)
-            .mean("value/adv", advantage);
+            .value("value/adv", advantage);
         actor.measure(&mut measures, ACTOR);
         Loss { total: critic + value_loss + actor.total, measures }
     }
@@ -282,17 +276,17 @@ mod tests {
     #[test]
     fn the_range_is_that_of_returns_with_both_discounts() {
         // Windows of 2 from the end of 6 transitions: -1, -1.5, -1 + ..., each followed by 0.8^2 of the next but one.
-        let (low, high) = config().range(&data([-1.0; 7], [1.0; 7]));
+        let [low, high] = config().range(&data([-1.0; 7], [1.0; 7]));
         assert!((high + 10.0).abs() < 1e-6, "the last transition: {high}");
         assert!((low + 10.0 * 1.5 * (1.0 + 0.64 + 0.64 * 0.64)).abs() < 1e-5, "the first one: {low}");
         // Solved in the fourth state: what follows does not count, but the window is summed to its end.
         let solved = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0];
-        let (low, _) = config().range(&data([-1.0; 7], solved));
+        let [low, _] = config().range(&data([-1.0; 7], solved));
         assert!((low + 10.0 * 1.5 * 1.64).abs() < 1e-5, "{low}");
     }
 
     #[test]
     fn equal_returns_still_have_a_range() {
-        assert_eq!(config().range(&data([0.0; 7], [1.0; 7])), (-0.5, 0.5));
+        assert_eq!(config().range(&data([0.0; 7], [1.0; 7])), [-0.5, 0.5]);
     }
 }

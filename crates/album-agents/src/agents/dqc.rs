@@ -15,7 +15,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::qc_fql::segments;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, open_unit};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio, value_spec, window_target};
@@ -134,7 +134,7 @@ impl Setup for Config {
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let (hidden, lr) = (&self.common.hidden, self.critic.lr);
-        let Sizes { s, a } = sizes;
+        let Sizes { s, a, .. } = sizes;
         let columns = self.ha * a;
         let chunk_spec = value_spec(s + self.h * a, hidden).members(self.critic.ensemble);
         let field = field_spec(s, columns, hidden).layer_norm(self.actor_layer_norm);
@@ -183,7 +183,7 @@ impl Algorithm for Dqc {
 
         let actor = (w * matching_error(x, &nets[self.flow], s, b)).mean();
 
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         measures
             .mean("chunk_critic/critic_loss", chunk_loss)
             .range(["chunk_critic/q_mean", "chunk_critic/q_max", "chunk_critic/q_min"], q_chunk)
@@ -191,7 +191,7 @@ impl Algorithm for Dqc {
             .q(q)
             .mean("value/value_loss", value)
             .v(v)
-            .mean("value/adv", q_bar - v)
+            .value("value/adv", q_bar - v)
             .mean("actor/actor_loss", actor)
             .mean("actor/bc_flow_loss", actor);
         Loss { total: chunk_loss + critic + value + actor, measures }

@@ -10,7 +10,7 @@
 //! gradient. Draws `z'`, then `x_0` and `t`.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Critic, CriticConfig, value_spec};
@@ -64,7 +64,7 @@ impl Setup for Config {
         at_least_one(&[("flow_steps", self.flow_steps)])
     }
 
-    fn build(&self, Sizes { s, a }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+    fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let (hidden, lr) = (&self.common.hidden, self.critic.lr);
         Box::new(Fawac {
             critic: Critic::new(nets, ["q", "q_target"], s + a, hidden, &self.critic),
@@ -104,14 +104,14 @@ impl Algorithm for Fawac {
         let error = flow::matching_error(x, field, s, a);
         let actor = (w * error.mean_cols()).mean();
 
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         td.measure(&mut measures);
         measures
             .mean("value/value_loss", value)
             .v(v)
             .mean("actor/actor_loss", actor)
             .mean("actor/bc_flow_loss", error)
-            .mean("actor/adv", advantage);
+            .value("actor/adv", advantage);
         Loss { total: td.loss + value + actor, measures }
     }
 

@@ -10,7 +10,7 @@
 //! divides `E[q]` by `sg(E|q|)`. Draws `z'`, then `x_0` and `t`, then `z`.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Critic, CriticConfig, maximise};
@@ -79,7 +79,7 @@ impl Setup for Config {
         at_least_one(&[("flow_steps", self.flow_steps)])
     }
 
-    fn build(&self, Sizes { s, a }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+    fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let hidden = &self.common.hidden;
         Box::new(Fbrac {
             critic: Critic::new(nets, ["q", "q_target"], s + a, hidden, &self.critic),
@@ -113,13 +113,13 @@ impl Algorithm for Fbrac {
         let q_loss = maximise(q, c.normalize_q_loss);
         let actor = c.alpha as f32 * bc_flow + q_loss;
 
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         td.measure(&mut measures);
         measures
             .mean("actor/actor_loss", actor)
             .mean("actor/bc_flow_loss", bc_flow)
             .mean("actor/q_loss", q_loss)
-            .mean("actor/q", q)
+            .value("actor/q", q)
             .mean("actor/mse", (a_pi - a).square());
         Loss { total: td.loss + actor, measures }
     }

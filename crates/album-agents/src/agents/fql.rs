@@ -11,7 +11,7 @@
 //! `x_0` and `t`, then `z`.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
 use crate::networks::Networks;
 use crate::parts::critic::{Critic, CriticConfig};
@@ -75,7 +75,7 @@ impl Setup for Config {
         at_least_one(&[("flow_steps", self.flow_steps)])
     }
 
-    fn build(&self, Sizes { s, a }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+    fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let spec = Spec {
             names: ["flow", "actor"],
             s,
@@ -111,7 +111,7 @@ impl Algorithm for Fql {
         let a_next = self.actor.actions(nets, x, x.s_next());
         let td = self.critic.temporal_difference(nets, x, &c.critic, c.common.gamma, a_next);
         let actor = self.actor.losses(nets, x, x.a(), None, |pi| self.critic.frozen(nets, s, pi).mean_cols());
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         td.measure(&mut measures);
         actor.measure(&mut measures, ACTOR);
         Loss { total: td.loss + actor.total, measures }

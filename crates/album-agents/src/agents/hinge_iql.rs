@@ -11,7 +11,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::iql::{self, Values, actor_loss};
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::window_target;
@@ -81,7 +81,7 @@ impl Algorithm for HingeIql {
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
         let c = &self.config;
         let lambda_k = c.lambda_k as f32;
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         let mut values = self.values.losses(nets, x, c.iql.common.gamma);
 
         let y_k = window_target(x, x.tape.apply_frozen(&nets[self.values.v], x.s_last()));

@@ -10,7 +10,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative, open_unit, rate};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
@@ -140,7 +140,7 @@ impl Algorithm for Idql {
         let times = steps.draw(x);
         let error = self.policy.of(nets).error(x, &self.config.noise_net, &times, |t| steps.level(t));
         let actor = error.mean();
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         values.measure(&mut measures);
         measures.mean("actor/actor_loss", actor);
         Loss { total: values.value + values.critic + actor, measures }

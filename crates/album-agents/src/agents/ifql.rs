@@ -11,7 +11,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, open_unit};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
@@ -90,7 +90,7 @@ impl Algorithm for Ifql {
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
         let values = self.values.losses(nets, x, self.config.common.gamma);
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         values.measure(&mut measures);
         let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
         measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);

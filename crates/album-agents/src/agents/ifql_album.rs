@@ -10,7 +10,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::album;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Aggregate, value_spec};
@@ -69,7 +69,7 @@ impl Setup for Config {
         Some(&self.album)
     }
 
-    fn build(&self, Sizes { s, a }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+    fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let (c, hidden) = (&self.album, &self.album.common.hidden);
         Box::new(IfqlAlbum {
             q: nets.value("q", value_spec(s + a, hidden).members(c.ensemble), c.critic_lr),
@@ -93,7 +93,7 @@ impl Algorithm for IfqlAlbum {
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         let critic = album::critic_loss(&self.config.album, nets, (self.q, self.v), x, &mut measures);
         let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
         measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);

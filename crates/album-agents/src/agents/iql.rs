@@ -172,7 +172,7 @@ impl Algorithm for Iql {
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
         let values = self.values.losses(nets, x, self.config.common.gamma);
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         values.measure(&mut measures);
         let actor = actor_loss(&self.config, nets, self.actor, &self.values, &values, x, &mut measures);
         Loss { total: values.value + values.critic + actor, measures }
@@ -204,7 +204,7 @@ pub(crate) fn actor_loss<'t>(
     let loss = match c.extraction {
         Extraction::Awr => {
             let advantage = (losses.q.min_cols() - losses.v).detach();
-            measures.mean("actor/adv", advantage);
+            measures.value("actor/adv", advantage);
             let w = (alpha * advantage).exp().clip(0.0, 100.0);
             -(w * log_density).mean()
         }

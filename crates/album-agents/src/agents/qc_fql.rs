@@ -11,7 +11,7 @@
 //! An update draws `z'`, then `x_0`, `t` and `z` of the actor.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
 use crate::networks::Networks;
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, window_target};
@@ -137,7 +137,7 @@ impl WindowFql {
     /// Makes the networks; `a` is the width of one action.
     pub(crate) fn new(
         nets: &mut Networks,
-        names: [&'static str; 2],
+        names: [&str; 2],
         spec: &Spec<'_>,
         critic: &CriticConfig,
         a: usize,
@@ -175,7 +175,7 @@ impl Algorithm for QcFql {
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
         let losses = self.fql.losses(nets, x);
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         measures.mean("critic/critic_loss", losses.critic).q(losses.q);
         losses.actor.measure(&mut measures, ACTOR);
         Loss { total: losses.critic + losses.actor.total, measures }

@@ -12,7 +12,7 @@
 //! paper's ReBRAC*.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target};
@@ -129,7 +129,7 @@ impl Algorithm for Rebrac {
         let c = &self.config;
         let f = |x: f64| x as f32;
         let (s, a, s_next) = (x.s(), x.a(), x.s_next());
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
 
         let limit = f(c.actor_noise_clip);
         let noise = (f(c.actor_noise) * x.normal(a.cols())).clip(-limit, limit);
@@ -149,7 +149,7 @@ impl Algorithm for Rebrac {
         let bc = (pi - a).square().sum_cols().mean();
         let q_pi = self.critic.frozen(nets, s, pi).min_cols();
         let actor = maximise(q_pi, true) + f(c.alpha_actor) * bc;
-        measures.mean("actor/actor_loss", actor).mean("actor/q", q_pi).mean("actor/bc_loss", bc);
+        measures.mean("actor/actor_loss", actor).value("actor/q", q_pi).mean("actor/bc_loss", bc);
         Loss { total: if updates_actor { critic + actor } else { critic }, measures }
     }
 

@@ -13,7 +13,7 @@
 use crate::agent::AgentError;
 use crate::agents::idql;
 use crate::agents::iql::Values;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, fql_gamma, nonnegative, open_unit};
 use crate::networks::{Id, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
@@ -158,14 +158,14 @@ impl Algorithm for Srpo {
         let q_loss = -(c.beta as f32 * (g * a).sum_cols().mean());
         let actor = regularisation + q_loss;
 
-        let mut measures = Measures::new();
+        let mut measures = x.measures();
         values.measure(&mut measures);
         measures
             .mean("actor/actor_loss", actor)
             .mean("actor/behavior_loss", behaviour)
             .mean("actor/score_loss", regularisation)
             .mean("actor/q_loss", q_loss)
-            .mean("actor/q", q);
+            .value("actor/q", q);
         let total = values.value + values.critic + behaviour;
         Loss { total: if x.step >= c.policy_from { total + actor } else { total }, measures }
     }

@@ -78,7 +78,7 @@ impl Critic {
     /// Makes the networks: `inputs` is the width of state and action.
     pub fn new(
         nets: &mut Networks,
-        [name, target_name]: [&'static str; 2],
+        [name, target_name]: [&str; 2],
         inputs: usize,
         hidden: &[usize],
         c: &CriticConfig,
@@ -87,12 +87,7 @@ impl Critic {
     }
 
     /// Makes an ensemble of other networks.
-    pub fn of(
-        nets: &mut Networks,
-        [name, target_name]: [&'static str; 2],
-        spec: MlpSpec,
-        c: &CriticConfig,
-    ) -> Self {
+    pub fn of(nets: &mut Networks, [name, target_name]: [&str; 2], spec: MlpSpec, c: &CriticConfig) -> Self {
         let q = nets.value(name, spec.members(c.ensemble), c.lr);
         let target = if c.target_network { nets.target(target_name, q, c.tau) } else { q };
         Critic { q, target }

@@ -18,28 +18,13 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::f64::consts::TAU;
 
-/// Names of the parts, of the trained network and of its moving average.
-const TIME: [&str; 2] = ["noise_time", "ema_time"];
-const CONDITIONS: [&str; 2] = ["noise_condition", "ema_condition"];
-const INPUT: [&str; 2] = ["noise_input", "ema_input"];
-const OUTPUT: [&str; 2] = ["noise_output", "ema_output"];
-/// Of each block: normalisation, then the dense layers.
-const BLOCKS: [[[&str; 2]; 2]; 6] = [
-    [["noise_norm0", "ema_norm0"], ["noise_block0", "ema_block0"]],
-    [["noise_norm1", "ema_norm1"], ["noise_block1", "ema_block1"]],
-    [["noise_norm2", "ema_norm2"], ["noise_block2", "ema_block2"]],
-    [["noise_norm3", "ema_norm3"], ["noise_block3", "ema_block3"]],
-    [["noise_norm4", "ema_norm4"], ["noise_block4", "ema_block4"]],
-    [["noise_norm5", "ema_norm5"], ["noise_block5", "ema_block5"]],
-];
-
 /// The size of the network; part of the configuration of the agents that have one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NoiseNetConfig {
     /// Columns between the blocks of the network that predicts noise; four times as many inside.
     pub noise_width: usize,
-    /// Its residual blocks, at most 6.
+    /// Its residual blocks, at least 1.
     pub noise_blocks: usize,
     /// Features of time that it sees, sines and cosines together: an even number.
     pub time_features: usize,
@@ -58,12 +43,13 @@ impl Default for NoiseNetConfig {
 impl NoiseNetConfig {
     /// Refuses what is outside its domain.
     pub fn check(&self) -> Result<(), AgentError> {
-        at_least_one(&[("noise_width", self.noise_width), ("time_width", self.time_width)])?;
+        at_least_one(&[
+            ("noise_width", self.noise_width),
+            ("noise_blocks", self.noise_blocks),
+            ("time_width", self.time_width),
+        ])?;
         if self.time_features == 0 || self.time_features % 2 == 1 {
             return fail("time_features", self.time_features.to_string(), "an even number of at least 2");
-        }
-        if !(1..=BLOCKS.len()).contains(&self.noise_blocks) {
-            return fail("noise_blocks", self.noise_blocks.to_string(), "1 to 6");
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return fail("dropout", self.dropout.to_string(), "a number of at least 0 and below 1");
@@ -130,32 +116,35 @@ impl NoiseNet<Id> {
         };
         let spec = MlpSpec::new(1, &[], c.time_features / 2).bias(false);
         let time = match frequencies {
-            Frequencies::Learned => nets.policy(TIME[0], spec, lr),
-            Frequencies::Fixed => nets.fixed(TIME[0], spec),
+            Frequencies::Learned => nets.policy("noise_time", spec, lr),
+            Frequencies::Fixed => nets.fixed("noise_time", spec),
         };
         nets.draw_normal(time, frequencies.deviation());
-        let condition = nets.policy(CONDITIONS[0], dense(c.time_features, &[c.time_width], c.time_width), lr);
-        let input = nets.policy(INPUT[0], dense(x + s + c.time_width, &[], w), lr);
-        let blocks = BLOCKS[..c.noise_blocks].iter().map(|[norm, block]| {
+        let condition =
+            nets.policy("noise_condition", dense(c.time_features, &[c.time_width], c.time_width), lr);
+        let input = nets.policy("noise_input", dense(x + s + c.time_width, &[], w), lr);
+        let blocks = (0..c.noise_blocks).map(|i| {
             // LayerNorm's scale, less 1, and its shift: a product with 1 and without a bias is a learned vector.
             let vector = MlpSpec::new(1, &[], 2 * w).bias(false).output_scale(0.0);
-            [nets.policy(norm[0], vector, lr), nets.policy(block[0], dense(w, &[4 * w], w), lr)]
+            let norm = nets.policy(&format!("noise_norm{i}"), vector, lr);
+            [norm, nets.policy(&format!("noise_block{i}"), dense(w, &[4 * w], w), lr)]
         });
         let blocks = blocks.collect();
-        let output = nets.policy(OUTPUT[0], dense(w, &[], x), lr);
+        let output = nets.policy("noise_output", dense(w, &[], x), lr);
         NoiseNet { frequencies, width: w, time, condition, input, blocks, output }
     }
 
     /// A copy that follows the trained network at `rate`.
     pub fn moving_average(&self, nets: &mut Networks, rate: f64) -> Self {
         let mut blocks = Vec::new();
-        let time = nets.target(TIME[1], self.time, rate);
-        let condition = nets.target(CONDITIONS[1], self.condition, rate);
-        let input = nets.target(INPUT[1], self.input, rate);
-        for (names, ids) in BLOCKS.iter().zip(&self.blocks) {
-            blocks.push([0, 1].map(|i| nets.target(names[i][1], ids[i], rate)));
+        let time = nets.target("ema_time", self.time, rate);
+        let condition = nets.target("ema_condition", self.condition, rate);
+        let input = nets.target("ema_input", self.input, rate);
+        for (i, &[norm, block]) in self.blocks.iter().enumerate() {
+            let norm = nets.target(&format!("ema_norm{i}"), norm, rate);
+            blocks.push([norm, nets.target(&format!("ema_block{i}"), block, rate)]);
         }
-        let output = nets.target(OUTPUT[1], self.output, rate);
+        let output = nets.target("ema_output", self.output, rate);
         NoiseNet { frequencies: self.frequencies, width: self.width, time, condition, input, blocks, output }
     }
 

@@ -26,7 +26,7 @@ pub const ACTOR: Columns =
 #[derive(Clone, Copy, Debug)]
 pub struct Spec<'a> {
     /// Names of the flow and of the one-step policy.
-    pub names: [&'static str; 2],
+    pub names: [&'a str; 2],
     /// Columns of a state.
     pub s: usize,
     /// Columns of what is decided.

@@ -93,7 +93,9 @@ mod tests {
     fn noise_of(moment: Moment, n: usize) -> Vec<f32> {
         let mut stream = rng::stream(moment.episode, "policy");
         stream.set_stream(moment.step);
-        noise::normal(&mut stream, n)
+        let mut draws = vec![0.0; n];
+        noise::normal(&mut stream, &mut draws);
+        draws
     }
 
     fn act(decide: Decide, observations: &[f32], moments: &[Moment]) -> Vec<f32> {

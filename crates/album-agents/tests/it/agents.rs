@@ -4,7 +4,7 @@
 use album_agents::{AGENTS, Agent, Kind, Learner, Metrics, Moment, SMALL};
 use album_base::rng;
 use album_data::ogbench::ENVIRONMENTS;
-use album_data::{Batch, Dataset, Rows, Sampler, Segments};
+use album_data::{Batch, Dataset, Rows, Sampler, Segments, View};
 use album_nn::Pool;
 
 const STEPS: u64 = 8;
@@ -32,7 +32,7 @@ fn data() -> Dataset {
 /// The agent with small networks, where their size is a setting.
 fn agent(kind: &Kind, data: &Dataset, seed: u64, threads: usize) -> Learner {
     let mut settings = kind.defaults().unwrap();
-    let small = "hidden = [8, 8]\nbatch_size = 8\nstandardize = true\npolicy_width = 8\nnoise_width = 8\nnum_samples = 4";
+    let small = "hidden = [8, 8]\nbatch_size = 8\nstandardize = true\npolicy_hidden = [8]\nnoise_width = 8\nnum_samples = 4";
     for (key, value) in small.parse::<toml::Table>().unwrap() {
         if settings.contains_key(&key) {
             settings.insert(key, value);
@@ -88,7 +88,7 @@ fn measuring_changes_nothing_and_names_are_unique() {
             assert!(metrics.iter().all(|m| m.1.is_finite()), "{}: {metrics:?}", kind.name);
         }
         assert!(quiet.state() == told.state(), "{}", kind.name);
-        let mut names: Vec<&str> = metrics.iter().map(|m| m.0).collect();
+        let mut names: Vec<&str> = metrics.iter().map(|m| m.0.as_ref()).collect();
         names.sort_unstable();
         let all = names.len();
         names.dedup();
@@ -155,9 +155,11 @@ fn numbers_outside_their_domains_are_refused_by_name() {
             }
             let mut settings = defaults.clone();
             settings.insert(key.clone(), bad);
-            let message =
+            let error =
                 kind.setup(&settings).err().unwrap_or_else(|| panic!("{}: {key} is not checked", kind.name));
-            assert!(!message.to_string().is_empty());
+            // A range that is empty is refused by the name of its upper end.
+            let named = error.to_string().contains(key.as_str());
+            assert!(named, "{}: {key} is refused by another name: {error}", kind.name);
             refused += 1;
         }
         assert!(refused > 5, "{}", kind.name);
@@ -180,6 +182,93 @@ fn states_of_other_agents_are_refused() {
                 assert!(loaded.is_err(), "{} took the state of {}", kind.name, AGENTS[j].name);
                 assert!(agent.state() == before, "{} took a part of {}", kind.name, AGENTS[j].name);
             }
+        }
+    }
+}
+
+#[test]
+fn values_are_in_units_of_the_datas_rewards() {
+    // Before the first update the networks do not know of any rewards: their outputs are the same numbers, which stand for
+    // ten times as much where rewards are a tenth.
+    let data = data();
+    let observations = data.states().take(5).flatten().copied().collect::<Vec<f32>>();
+    for kind in AGENTS.iter().filter(|kind| kind.name != "deas") {
+        let scaled = |scale: f64| {
+            let mut settings = kind.defaults().unwrap();
+            settings.extend(
+                format!("hidden = [8]\nbatch_size = 8\nreward_scale = {scale:?}")
+                    .parse::<toml::Table>()
+                    .unwrap(),
+            );
+            let setup = kind.setup(&settings).unwrap();
+            let mut agent = Learner::new(setup.as_ref(), &data, STEPS, 5, &Pool::new(1)).unwrap();
+            let batch = batch(&agent, &data, 0);
+            let mut metrics = Metrics::new();
+            agent.assess(&batch, &mut metrics);
+            (agent.value(View::new(&observations, 5, 4)), metrics)
+        };
+        let ((one, metrics), (tenth, scaled)) = (scaled(1.0), scaled(0.1));
+        let near = |x: f64, y: f64| (x - y).abs() <= 1e-5 * y.abs().max(1e-5);
+        if let (Some(one), Some(tenth)) = (one, tenth) {
+            assert_eq!(one.len(), 5);
+            for (x, y) in tenth.into_iter().zip(one) {
+                assert!(near(x.into(), 10.0 * f64::from(y)), "{}: {x} against {y}", kind.name);
+            }
+        }
+        for ((name, value), (_, scaled)) in metrics.iter().zip(&scaled) {
+            if name.contains("/q_m") || name.contains("/v_m") {
+                assert!(near(*scaled, 10.0 * value), "{} {name}: {scaled} against {value}", kind.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_is_all_that_an_agent_needs_of_its_data() {
+    let data = data();
+    let observations = data.states().take(3).flatten().copied().collect::<Vec<f32>>();
+    for kind in AGENTS {
+        let mut settings = kind.defaults().unwrap();
+        let small = "hidden = [8]\nbatch_size = 8\nstandardize = true\nfourier_features = 4";
+        settings.extend(small.parse::<toml::Table>().unwrap());
+        let setup = kind.setup(&settings).unwrap();
+        let mut agent = Learner::new(setup.as_ref(), &data, STEPS, 5, &Pool::new(1)).unwrap();
+        train(&mut agent, &data, 0..2);
+        let state = agent.state();
+        let mut again =
+            Learner::from_blueprint(setup.as_ref(), &state.blueprint, STEPS, 5, &Pool::new(1)).unwrap();
+        again.load(&state).unwrap();
+        assert!(again.state() == state, "{}", kind.name);
+        let view = View::new(&observations, 3, 4);
+        assert_eq!(again.value(view), agent.value(view), "{}", kind.name);
+        let moments = [1, 2, 3].map(|episode| Moment { episode, step: 0 });
+        let [mut before, mut after] = [Vec::new(), Vec::new()];
+        agent.policy().act(&observations, &moments, &mut before);
+        again.policy().act(&observations, &moments, &mut after);
+        assert_eq!(before, after, "{}", kind.name);
+
+        let mut other = state.clone();
+        other.blueprint.action_dim = 3;
+        let error = again.load(&other).unwrap_err().to_string();
+        assert!(error.contains("actions of 3 numbers; expected 4 and 2"), "{error}");
+    }
+}
+
+#[test]
+fn the_gradient_of_every_trained_network_is_logged() {
+    let data = data();
+    for (name, blocks) in [("idql", "noise_blocks = 7"), ("cgq", ""), ("album", "")] {
+        let kind = AGENTS.iter().find(|kind| kind.name == name).unwrap();
+        let mut settings = kind.defaults().unwrap();
+        settings.extend(format!("hidden = [8]\nbatch_size = 8\n{blocks}").parse::<toml::Table>().unwrap());
+        let setup = kind.setup(&settings).unwrap();
+        let mut agent = Learner::new(setup.as_ref(), &data, STEPS, 5, &Pool::new(1)).unwrap();
+        let batch = batch(&agent, &data, 0);
+        let mut metrics = Metrics::new();
+        agent.update(&batch, 0, Some(&mut metrics));
+        for network in agent.state().networks.iter().filter(|network| !network.first_moments.is_empty()) {
+            let column = format!("grad/norm_{}", network.name);
+            assert!(metrics.iter().any(|m| m.0 == column), "{name}: no {column}");
         }
     }
 }

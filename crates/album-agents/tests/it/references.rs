@@ -63,7 +63,7 @@ impl Trace {
             let name = format!("noise/{step}/{i}");
             self.arrays.contains_key(&name).then(|| self.single(&name))
         });
-        Noise::Recorded(draws.collect())
+        Noise::recorded(draws)
     }
 
     /// Compares tensors with those recorded under `when/network/`, relative to the largest entry of each: single entries
@@ -131,7 +131,7 @@ fn replay(trace: &Trace) {
         if step == 0 {
             let (_, gradients) = agent.gradients(&batch, 0, &mut trace.noise(0));
             for (network, gradient) in gradients {
-                trace.compare("gradient", network, &gradient, 1e-4);
+                trace.compare("gradient", &network, &gradient, 1e-4);
                 let what = format!("{}: slope of {network}", trace.file);
                 close(&what, slope(&gradient), trace.get(&format!("slope/{network}"))[0], 1e-4);
             }

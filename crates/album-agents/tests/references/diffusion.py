@@ -100,7 +100,7 @@ def main():
     decay = {n: 10.0 for n in nets if n.startswith("noise_")}
     record("idql", "idql", SIZES + 'ema_rate = 0.01\nweight_decay = 10.0\nlr_decay = "none"', nets, idql,
            lambda rng: [uniform(rng, 1), rng.normal(size=(ROWS, A)), *masks(rng)], targets={**values_target, **averages},
-           decay=decay)
+           decay=decay, cycle=1)
 
     make = lambda: {**critic(rng), **noise_net(rng, False), "actor": network(rng, S, A, [10])}
     constants = lambda: {"noise_time": [[{"kernel": single(30 * rng.normal(size=(1, FEATURES // 2)))}]]}

@@ -6,7 +6,7 @@ use crate::common;
 use std::path::Path;
 
 use album_agents::{Agent, AgentError, AgentState, Metrics, Moment, NetworkState, Policy};
-use album_data::{Batch, SegmentConfig};
+use album_data::{Batch, SegmentConfig, View};
 use album_nn::Tensor;
 use album_train::{RunDir, Schedule, TrainError, checkpoint};
 use common::{Options, dataset, plain, train};
@@ -43,14 +43,13 @@ impl Agent for Fragile {
     fn update(&mut self, _batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64 {
         let broken = |part| if self.part == part && step + 1 >= self.breaks_at { f64::NAN } else { 0.5 };
         if let Some(metrics) = metrics {
-            *metrics =
-                vec![("critic/critic_loss", broken(Part::Loss)), ("grad/norm", broken(Part::Gradient))];
+            *metrics = vec![
+                ("critic/critic_loss".into(), broken(Part::Loss)),
+                ("grad/norm".into(), broken(Part::Gradient)),
+            ];
         }
         self.weight = if broken(Part::Weight).is_nan() { f32::NEG_INFINITY } else { step as f32 + 1.0 };
         broken(Part::Total)
-    }
-    fn reward_scale(&self) -> f64 {
-        1.0
     }
     fn assess(&mut self, _batch: &Batch, _metrics: &mut Metrics) {}
     fn policy(&self) -> Box<dyn Policy> {
@@ -62,8 +61,8 @@ impl Agent for Fragile {
         }
         Box::new(Still)
     }
-    fn value(&mut self, _observations: &[f32], _values: &mut Vec<f32>) -> bool {
-        false
+    fn value(&mut self, _observations: View<'_>) -> Option<Vec<f32>> {
+        None
     }
     fn parameters(&self) -> usize {
         1
@@ -78,7 +77,7 @@ impl Agent for Fragile {
             second_moments: moments(),
             steps: 0,
         };
-        AgentState { networks: vec![network] }
+        AgentState { networks: vec![network], ..AgentState::default() }
     }
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError> {
         self.weight = state.networks[0].weights[0].data[0];

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use album_agents::{Agent, AgentError, AgentState, Learner, Metrics, Policy};
 use album_base::rng;
-use album_data::{Batch, SegmentConfig};
+use album_data::{Batch, SegmentConfig, View};
 use album_train::{
     CriticStatistics, Event, Plan, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint,
     episode_seeds, evaluate, report,
@@ -63,11 +63,10 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     assert_eq!(CriticStatistics::of(&mut agent, &data).unwrap(), result.learned_values);
     // The extremes are of every state of the data, not of a sample.
     let states: Vec<f32> = (0..data.len()).flat_map(|row| data.observation(row).to_vec()).collect();
-    let mut values = Vec::new();
-    assert!(agent.value(&states, &mut values));
+    let values = agent.value(View::new(&states, data.len(), data.observation_dim())).unwrap();
     let most = f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let learned = result.learned_values.unwrap();
-    assert!((learned.v_max - most / agent.reward_scale()).abs() < 1e-6, "{learned:?} {most}");
+    assert!((learned.v_max - most).abs() < 1e-6, "{learned:?} {most}");
     let RunResult { learned_values, data_values, .. } = result.clone();
     let told =
         RunResult { learned_values, data_values, ..RunResult::of(&checkpoint, true, agent.parameters()) };
@@ -105,17 +104,14 @@ impl Agent for StopsAt {
         }
         self.agent.update(batch, step, metrics)
     }
-    fn reward_scale(&self) -> f64 {
-        self.agent.reward_scale()
-    }
     fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
         self.agent.assess(batch, metrics);
     }
     fn policy(&self) -> Box<dyn Policy> {
         self.agent.policy()
     }
-    fn value(&mut self, observations: &[f32], values: &mut Vec<f32>) -> bool {
-        self.agent.value(observations, values)
+    fn value(&mut self, observations: View<'_>) -> Option<Vec<f32>> {
+        self.agent.value(observations)
     }
     fn parameters(&self) -> usize {
         self.agent.parameters()

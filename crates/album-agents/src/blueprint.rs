@@ -1,0 +1,62 @@
+//! What an agent takes from its data.
+
+use crate::Encoding;
+use crate::agent::AgentError;
+use crate::algorithm::{Setup, Sizes};
+use album_data::Dataset;
+use serde::{Deserialize, Serialize};
+
+/// Everything that networks and policy depend on beside the hyperparameters. A checkpoint holds it, so that an agent can
+/// be made again without its data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Blueprint {
+    /// How networks see observations.
+    pub encoding: Encoding,
+    /// Numbers in an action.
+    pub action_dim: usize,
+    /// Lowest and highest value, in scaled rewards, where the algorithm takes them from the data. In single precision,
+    /// which a text holds to the last digit.
+    pub value_range: Option<[f32; 2]>,
+}
+
+impl Blueprint {
+    /// Of an algorithm for some data; `seed` draws the frequencies of Fourier features.
+    pub fn new(setup: &dyn Setup, data: &Dataset, seed: u64) -> Self {
+        Blueprint {
+            encoding: setup.common().encoding(data, seed),
+            action_dim: data.action_dim(),
+            value_range: setup.value_range(data),
+        }
+    }
+
+    /// The sizes of networks.
+    pub fn sizes(&self) -> Sizes {
+        Sizes { s: self.encoding.dim(), a: self.action_dim, value_range: self.value_range }
+    }
+
+    /// Refuses sizes that contradict each other: what was read from a file may have them.
+    pub(crate) fn check(&self) -> Result<(), AgentError> {
+        let range = self.value_range.is_none_or(|[low, high]| low < high);
+        if self.encoding.is_consistent() && self.action_dim > 0 && range {
+            Ok(())
+        } else {
+            Err(AgentError::Blueprint("its sizes contradict each other".into()))
+        }
+    }
+
+    /// Says how another one differs.
+    pub(crate) fn check_same(&self, found: &Blueprint) -> Result<(), AgentError> {
+        let sizes = |b: &Blueprint| (b.encoding.observation_dim(), b.action_dim);
+        let what = if sizes(self) != sizes(found) {
+            let ((s, a), (t, b)) = (sizes(found), sizes(self));
+            format!("observations of {s} and actions of {a} numbers; expected {t} and {b}")
+        } else if self.encoding != found.encoding {
+            "another encoding of observations, so it was trained on other data or with another seed".into()
+        } else if self.value_range != found.value_range {
+            format!("values in {:?}; expected {:?}", found.value_range, self.value_range)
+        } else {
+            return Ok(());
+        };
+        Err(AgentError::Blueprint(what))
+    }
+}
