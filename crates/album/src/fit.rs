@@ -3,7 +3,7 @@
 use crate::config::Layers;
 use crate::error::Error;
 use album_agents::{Agent, Kind, Learner, Moment, Policy};
-use album_data::{Dataset, Sampler, Segments};
+use album_data::{Dataset, Sampler, Segments, View};
 use album_nn::Pool;
 use album_train::weights_sha256;
 
@@ -90,8 +90,8 @@ impl Fitted {
 
     /// The values of some observations in units of the data's rewards, where the agent learns a state value.
     pub fn value(&mut self, observations: &[f32]) -> Option<Vec<f32>> {
-        let mut values = Vec::new();
-        self.agent.value(observations, &mut values).then_some(values)
+        let rows = observations.len() / self.observation_dim;
+        self.agent.value(View::new(observations, rows, self.observation_dim))
     }
 
     /// The SHA-256 of all weights: equal for equal data, configuration and seed.
