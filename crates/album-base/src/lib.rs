@@ -6,6 +6,7 @@
 //! - [`cache`]: where downloads and recordings are kept.
 //! - [`suggest`]: "did you mean ...?" for misspelt names.
 //! - [`number`]: numbers as people read them.
+//! - [`progress`]: progress bars in one style.
 //!
 //! ```
 //! use album_base::{number, suggest};
@@ -18,5 +19,6 @@ pub mod atomic;
 pub mod cache;
 pub mod disk;
 pub mod number;
+pub mod progress;
 pub mod rng;
 pub mod suggest;

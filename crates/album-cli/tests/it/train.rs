@@ -58,6 +58,12 @@ fn a_run_reports_what_the_contract_names_and_eval_looks_at_it() {
     assert!(e["success"].is_number());
     let again = json(folder.path(), &["eval", "run", "--episodes", "3", "--json", "--threads", "2"]);
     assert_eq!(again["episodes"], e["episodes"]);
+    // Native environments draw frames too.
+    let filmed = json(folder.path(), &["eval", "run", "--episodes", "3", "--video", "2", "--json"]);
+    assert_eq!(filmed["episodes"], e["episodes"]);
+    let videos = filmed["videos"].as_array().unwrap();
+    assert_eq!(videos.len(), 2);
+    assert!(file(folder.path(), videos[0].as_str().unwrap()).starts_with(b"GIF89a"));
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! Progress bars on standard error, all in one style. They are hidden where standard error is not a terminal.
+//!
+//! ```
+//! use album_base::progress::{self, Amount};
+//!
+//! let bar = progress::bar(1_000, Amount::Count).with_prefix("training");
+//! bar.set_position(10);
+//! progress::say(&bar, "the first checkpoint is written");
+//! bar.finish_and_clear();
+//! ```
+
+pub use indicatif::{MultiProgress, ProgressBar};
+use indicatif::ProgressStyle;
+
+/// How a bar shows what is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// `120/1000`.
+    Count,
+    /// `12 %`.
+    Share,
+    /// `1.2 MB/10 MB  3.1 MB/s`.
+    Bytes,
+    /// `1.2 MB  3.1 MB/s`, where nobody knows how much there will be.
+    UnknownBytes,
+}
+
+/// A bar up to `length`: prefix, bar, amount, time to go and message.
+pub fn bar(length: u64, amount: Amount) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    show(&bar, amount);
+    bar
+}
+
+/// Changes what a bar shows.
+pub fn show(bar: &ProgressBar, amount: Amount) {
+    let template = match amount {
+        Amount::Count => "{prefix:>13} [{bar:30}] {pos}/{len}  eta {eta}  {wide_msg}",
+        Amount::Share => "{prefix:>13} [{bar:30}] {percent:>3} %  eta {eta}  {wide_msg}",
+        Amount::Bytes => {
+            "{prefix:>13} [{bar:30}] {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  eta {eta}  {wide_msg}"
+        }
+        Amount::UnknownBytes => "{prefix:>13} {decimal_bytes}  {decimal_bytes_per_sec}  {wide_msg}",
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("=> "));
+}
+
+/// Writes a line to standard error, above the bar if there is one.
+pub fn say(bar: &ProgressBar, line: &str) {
+    bar.suspend(|| eprintln!("{line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indicatif::{InMemoryTerm, ProgressDrawTarget, TermLike};
+
+    #[test]
+    fn every_amount_has_a_style() {
+        for (amount, expected) in [
+            (Amount::Count, "fetching [=========>                    ] 300/1000  eta"),
+            (Amount::Share, "fetching [=========>                    ]  30 %  eta"),
+            (Amount::Bytes, "fetching [=========>                    ] 300 B/1.00 kB"),
+            (Amount::UnknownBytes, "fetching 300 B"),
+        ] {
+            let screen = InMemoryTerm::new(4, 120);
+            let bar = bar(1000, amount).with_prefix("fetching");
+            bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(screen.clone()) as Box<dyn TermLike>));
+            bar.set_position(300);
+            bar.tick();
+            assert!(screen.contents().contains(expected), "{}", screen.contents());
+        }
+    }
+}
