@@ -9,8 +9,8 @@
 //! bar.finish_and_clear();
 //! ```
 
-pub use indicatif::{MultiProgress, ProgressBar};
 use indicatif::ProgressStyle;
+pub use indicatif::{MultiProgress, ProgressBar};
 
 /// How a bar shows what is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use album::config::{self, RunConfig};
 use album::run::{default_directory, finished};
 use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, Resources, Run};
 use album_base::number::{grouped, seconds};
+use album_base::progress::{self, Amount, ProgressBar};
 use album_train::{Event, RunResult, StopFlag};
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 
 /// A new run.
@@ -231,17 +231,12 @@ struct LiveLine {
 
 impl LiveLine {
     fn new(steps: u64) -> Self {
-        let bar = ProgressBar::new(steps);
-        let style = ProgressStyle::with_template("[{bar:25}] {pos}/{len} eta {eta} {wide_msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("=> ");
-        bar.set_style(style);
+        let bar = progress::bar(steps, Amount::Count).with_prefix("training");
         LiveLine { bar, success: String::new(), values: String::new(), speed: String::new() }
     }
 
-    /// Prints a line above the bar, which is hidden where standard error is not a terminal.
     fn say(&self, line: String) {
-        if self.bar.is_hidden() { eprintln!("{line}") } else { self.bar.println(line) }
+        progress::say(&self.bar, &line);
     }
 
     fn show(&mut self, event: &Event<'_>) {

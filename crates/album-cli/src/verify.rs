@@ -4,6 +4,7 @@ use crate::output;
 use album::Error as Failure;
 use album_base::atomic;
 use album_base::number::compact;
+use album_base::progress::{self, Amount};
 use album_plot::{Category, Colour, Figure, Grid, Ink, Legend, Plot, Scale};
 use album_report::html::Page;
 use album_report::table::{Cell, Status, Table};
@@ -49,7 +50,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     std::fs::create_dir_all(&args.out).map_err(Failure::io(&args.out))?;
     let start = Instant::now();
     let wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|n| n == name);
-    let bar = output::progress_bar();
+    let bar = progress::bar(1000, Amount::Share);
     let progress = |what: &str, share: f64| {
         bar.set_message(what.to_owned());
         bar.set_position((1000.0 * share) as u64);

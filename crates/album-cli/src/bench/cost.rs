@@ -8,6 +8,7 @@ use crate::output;
 use album::Error as Failure;
 use album::sizes::antmaze_large;
 use album_agents::{AGENTS, Agent, Learner, find};
+use album_base::progress::{self, Amount};
 use album_base::{atomic, suggest};
 use album_data::Segments;
 use album_experiments::cost::{ACTOR_EVERY_STEP, AgentCost, Costs, StepTime};
@@ -68,8 +69,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut threads: Vec<usize> = args.threads.iter().map(|&threads| Pool::new(threads).threads()).collect();
     threads.sort_unstable();
     threads.dedup();
-    let bar = output::progress_bar();
-    bar.set_length((args.rounds * names.len() * threads.len()) as u64);
+    let bar = progress::bar((args.rounds * names.len() * threads.len()) as u64, Amount::Share);
     // By agent, by number of threads, by seed.
     let mut measured: Vec<Vec<Vec<Measured>>> =
         names.iter().map(|_| threads.iter().map(|_| Vec::new()).collect()).collect();

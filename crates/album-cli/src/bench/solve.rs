@@ -4,6 +4,7 @@ use super::{median, peak_mib};
 use crate::output;
 use album::Error as Failure;
 use album_base::number::{compact, grouped, seconds};
+use album_base::progress::{self, Amount};
 use album_data::NpzWriter;
 use album_report::table::Table;
 use album_tabular::{EmpiricalMdp, Lblp, MudWorld, Solver, TabularDataset, solve};
@@ -72,8 +73,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.rounds == 0 || args.sizes.iter().any(|size| !(2..=2000).contains(size)) {
         return Err(Failure::Usage("expected --rounds of at least 1 and --sizes between 2 and 2000".into()));
     }
-    let bar = output::progress_bar();
-    bar.set_prefix("solve");
+    let bar = progress::bar(1000, Amount::Share).with_prefix("solve");
     let data = MudWorld::new(MudWorld::SIZE, 0).down_right(2000);
     let mut solvers = vec![("bellman", Solver::Bellman)];
     if cfg!(feature = "highs") {

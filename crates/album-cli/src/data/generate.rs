@@ -3,11 +3,11 @@
 use crate::output;
 use album::Error as Failure;
 use album_base::cache;
+use album_base::progress::{self, Amount, ProgressBar};
 use album_data::ogbench::{Family, MazeSize, TaskName};
 use album_envs::play::{Event, Outcome, RecordError, Recorder};
 use album_envs::{EnvError, Python, navigate, play};
 use album_train::StopFlag;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::num::NonZero;
@@ -209,10 +209,7 @@ impl Progress {
     const PAUSE: Duration = Duration::from_secs(30);
 
     fn new() -> Self {
-        let style = ProgressStyle::with_template("[{bar:30}] {pos} of {len} episodes  {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("=> ");
-        let bar = ProgressBar::new(0).with_style(style);
+        let bar = progress::bar(0, Amount::Count).with_prefix("episodes");
         Self { bar, lines: !std::io::stderr().is_terminal(), begin: None, last_line: Instant::now() }
     }
 
@@ -248,9 +245,6 @@ impl Progress {
 
     /// A line that stays.
     fn say(&self, line: &str) {
-        match self.lines {
-            true => eprintln!("{line}"),
-            false => self.bar.println(line),
-        }
+        progress::say(&self.bar, line);
     }
 }

@@ -3,6 +3,7 @@
 use crate::output;
 use album::Error as Failure;
 use album_base::number::seconds;
+use album_base::progress::{self, Amount};
 use album_data::columns::{Import, Imported, import, verify};
 use album_data::ogbench::TaskName;
 use album_train::StopFlag;
@@ -58,8 +59,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let sources = sources(&args.files)?;
     let start = Instant::now();
     let stop = StopFlag::on_signals()?;
-    let bar = output::progress_bar();
-    bar.set_prefix("import");
+    let bar = progress::bar(1000, Amount::Share).with_prefix("import");
     let what = Import { sources: &sources, target: &target, replace: args.force, environment };
     let imported = import(&what, &mut |done, total| {
         bar.set_position((1000.0 * done as f64 / total.max(1) as f64) as u64);

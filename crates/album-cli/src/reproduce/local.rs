@@ -5,8 +5,8 @@ use super::results::{FailureNote, Results, State};
 use album::Error as Failure;
 use album::{Problem, Resources, processors};
 use album_base::number::seconds;
+use album_base::progress::{self, Amount, MultiProgress, ProgressBar};
 use album_train::StopFlag;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -316,15 +316,13 @@ struct Screen {
 impl Screen {
     fn new(plan: &Plan) -> Self {
         let all = MultiProgress::new();
-        let overall = all.add(ProgressBar::new(plan.runs.iter().map(Planned::steps).sum()));
-        overall.set_style(style("{prefix:>12} [{bar:30}] {percent:>3} %  eta {eta}"));
+        let overall = all.add(progress::bar(plan.runs.iter().map(Planned::steps).sum(), Amount::Share));
         overall.set_prefix("all");
         Screen { all, overall }
     }
 
     fn add(&self, run: &Planned) -> ProgressBar {
-        let bar = self.all.insert_before(&self.overall, ProgressBar::new(run.steps()));
-        bar.set_style(style("{percent:>10} % [{bar:30}] {pos}/{len}  {wide_msg}"));
+        let bar = self.all.insert_before(&self.overall, progress::bar(run.steps(), Amount::Count));
         bar.set_message(run.id.clone());
         bar
     }
@@ -339,10 +337,4 @@ impl Screen {
             eprintln!("{line}");
         }
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ")
 }

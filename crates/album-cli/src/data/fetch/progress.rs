@@ -1,14 +1,11 @@
 //! How far a download is: a bar on a terminal, a line now and then elsewhere.
 
-use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
+use album_base::progress::{self, Amount, ProgressBar};
+use indicatif::DecimalBytes;
 use std::time::{Duration, Instant};
 
 /// Between two lines where there is no terminal.
 const QUIET: Duration = Duration::from_secs(10);
-
-const WITH_LENGTH: &str =
-    "{prefix} [{wide_bar}] {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  eta {eta}";
-const WITHOUT_LENGTH: &str = "{prefix} {decimal_bytes}  {decimal_bytes_per_sec}  {elapsed}";
 
 pub struct Progress {
     bar: ProgressBar,
@@ -41,15 +38,10 @@ impl Progress {
             }
             self.bar = ProgressBar::no_length().with_prefix(self.file.clone());
         }
-        let template = if length.is_some() { WITH_LENGTH } else { WITHOUT_LENGTH };
         if let Some(length) = length {
             self.bar.set_length(length);
         }
-        self.bar.set_style(
-            ProgressStyle::with_template(template)
-                .unwrap_or_else(|_| ProgressStyle::default_bar())
-                .progress_chars("=> "),
-        );
+        progress::show(&self.bar, if length.is_some() { Amount::Bytes } else { Amount::UnknownBytes });
         self.bar.set_position(have);
         self.bar.reset_eta(); // the bytes that were there say nothing about the speed
         self.length = length;
@@ -69,7 +61,7 @@ impl Progress {
 
     /// Writes a line, above the bar if there is one.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        progress::say(&self.bar, line);
     }
 
     /// Takes the bar away.
