@@ -1,4 +1,4 @@
-//! `album setup`: what cargo alone does not bring.
+//! `album setup`: what cargo alone does not install.
 
 use crate::output;
 use album::Error as Failure;
@@ -39,23 +39,23 @@ struct OgbenchArgs {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct SetupReport {
     path: PathBuf,
     interpreter: PathBuf,
     versions: BTreeMap<String, String>,
-    environments: Vec<Tried>,
+    environments: Vec<Trial>,
 }
 
 #[derive(Serialize)]
-struct Tried {
+struct Trial {
     environment: &'static str,
     observation_dim: usize,
     action_dim: usize,
     horizon: usize,
-    /// Until a worker was ready: Python, the packages, the environment.
+    /// Until a worker was ready, with its packages loaded and its environment made.
     start_seconds: f64,
     reset_seconds: f64,
-    /// Mean of a few.
+    /// Mean of a few steps.
     step_seconds: f64,
 }
 
@@ -76,13 +76,13 @@ const STEPS: usize = 5;
 pub fn run(args: &Args) -> Result<(), Failure> {
     let Command::Ogbench(args) = &args.command;
     let path = match &args.path {
-        // The interpreter has to be found from anywhere.
+        // The interpreter must be found from any directory.
         Some(path) => std::path::absolute(path).map_err(Failure::io(path))?,
         None => python::default_folder().map_err(failure)?,
     };
     let say = &mut |line: &str| eprintln!("{line}");
     let python = python::set_up_from(&args.python, &path, REQUIREMENTS, say).map_err(failure)?;
-    let mut report = Report {
+    let mut report = SetupReport {
         path,
         interpreter: python.interpreter().to_owned(),
         versions: BTreeMap::new(),
@@ -100,12 +100,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     output::print(&text(&report, args.path.is_some()))
 }
 
-/// Starts an episode and takes a few steps. That the environment is the one of album's table is checked on the way.
+/// Starts an episode and takes a few steps. The worker checks that the environment has the shape in album's table.
 fn try_out(
     task: &TaskName,
     python: &Python,
     versions: &mut BTreeMap<String, String>,
-) -> Result<Tried, EnvError> {
+) -> Result<Trial, EnvError> {
     let start = Instant::now();
     let mut envs = WorkerPool::new(Suite::ogbench(task), 1, python, Limits::default())?;
     let start_seconds = start.elapsed().as_secs_f64();
@@ -121,7 +121,7 @@ fn try_out(
         envs.step(0, &action)?;
         answer(&mut envs, task)?;
     }
-    Ok(Tried {
+    Ok(Trial {
         environment: task.environment().name,
         observation_dim,
         action_dim,
@@ -132,7 +132,7 @@ fn try_out(
     })
 }
 
-/// Waits for the answer of the one slot that is used.
+/// Waits for the answer of slot 0.
 fn answer(envs: &mut dyn EnvPool, task: &TaskName) -> Result<(), EnvError> {
     loop {
         match envs.wait()?.pop() {
@@ -146,7 +146,7 @@ fn answer(envs: &mut dyn EnvPool, task: &TaskName) -> Result<(), EnvError> {
     }
 }
 
-fn text(report: &Report, elsewhere: bool) -> String {
+fn text(report: &SetupReport, elsewhere: bool) -> String {
     let mut table = Table::new(["environment", "observation", "action", "horizon", "start", "reset", "step"]);
     for tried in &report.environments {
         let numbers = [tried.observation_dim, tried.action_dim, tried.horizon].map(|n| n.to_string());
@@ -159,7 +159,7 @@ fn text(report: &Report, elsewhere: bool) -> String {
     text.push_str(&format!("one environment of each family works; there are {others} more"));
     if elsewhere {
         text.push_str(&format!(
-            "\nalbum finds it with\n  export {}={}",
+            "\nto use it:\n  export {}={}",
             python::VARIABLE,
             report.interpreter.display()
         ));

@@ -1,4 +1,4 @@
-//! Episodes as animated pictures.
+//! Episodes as animated GIFs.
 
 use album::Error as Failure;
 use album_base::atomic::AtomicFile;
@@ -9,23 +9,23 @@ use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// The picture after the last step stays this long, in hundredths of a second.
+/// The last frame stays for this many hundredths of a second.
 const PAUSE: u16 = 100;
 
-/// Pixels that the palette is chosen from.
+/// Number of pixels that the palette is chosen from.
 const SAMPLE: usize = 40_000;
 
-/// Writes frames as a GIF that plays `fps` of them a second, again and again.
+/// Writes frames as a GIF that loops at `fps` frames a second.
 ///
-/// All frames share 256 colours, and each holds only the rectangle that differs from the one before.
+/// All frames share 256 colours, and each stores only the rectangle that differs from the previous one.
 pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Failure> {
     let refuse = |what: String| Failure::Config(format!("{}: {what}", path.display()));
     let Some(first) = frames.first() else {
-        return Err(refuse("found no frames, expected at least one".into()));
+        return Err(refuse("found no frames; the environment cannot draw".into()));
     };
     let (Ok(width), Ok(height)) = (u16::try_from(first.width), u16::try_from(first.height)) else {
         return Err(refuse(format!(
-            "found frames of {} x {} pixels, which is too large",
+            "found frames of {} x {} pixels, expected at most 65535 x 65535",
             first.width, first.height
         )));
     };
@@ -67,7 +67,7 @@ pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Failure>
     file.commit().map_err(Failure::io(path))
 }
 
-/// The rows and columns in which pixels differ; all without a picture before. Never empty.
+/// The rows and columns in which pixels differ from the previous frame; all for the first. Never empty.
 fn changed(
     before: Option<&[u8]>,
     now: &[u8],
@@ -81,7 +81,7 @@ fn changed(
     (first / width..last / width + 1, left..right + 1)
 }
 
-/// A palette, and the nearest of its colours for each that was met.
+/// A palette, and the nearest of its colours for each colour seen so far.
 struct Colours {
     palette: NeuQuant,
     nearest: HashMap<[u8; 3], u8>,
@@ -100,7 +100,7 @@ impl Colours {
         self.palette.color_map_rgb()
     }
 
-    /// The place in the palette of each pixel of a frame.
+    /// The index into the palette of each pixel of a frame.
     fn pixels(&mut self, frame: &Frame) -> Vec<u8> {
         let Self { palette, nearest } = self;
         let mut place = |&[r, g, b]: &[u8; 3]| {
@@ -114,7 +114,7 @@ impl Colours {
 mod tests {
     use super::*;
 
-    /// A disc of another colour on a shaded ground, moved with time.
+    /// A disc that moves over a shaded ground.
     fn frame(time: usize) -> Frame {
         let (width, height) = (60_usize, 40_usize);
         let rgb = (0..width * height).flat_map(|place| {
@@ -149,7 +149,7 @@ mod tests {
     fn a_viewer_sees_the_frames() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("episode.gif");
-        // The third is as the second: nothing changes.
+        // The third equals the second: nothing changes.
         let frames = [frame(0), frame(1), frame(1), frame(5), frame(9)];
         write_gif(&path, &frames, 20.0).unwrap();
         let (screens, delays) = shown(&path);
@@ -180,7 +180,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("episode.gif");
         let message = write_gif(&path, &[], 10.0).unwrap_err().to_string();
-        assert!(message.ends_with("found no frames, expected at least one"));
+        assert!(message.ends_with("found no frames; the environment cannot draw"));
         let other = Frame { width: 2, height: 1, rgb: vec![0; 6] };
         let message = write_gif(&path, &[frame(0), other], 10.0).unwrap_err().to_string();
         assert!(message.contains("found frames of (2, 1) and of (60, 40) pixels"), "{message}");

@@ -1,4 +1,4 @@
-//! What evaluation needs of an environment.
+//! One environment: its shape, its steps and its frames.
 
 use std::fmt;
 
@@ -46,9 +46,9 @@ pub struct Step {
     pub observation: Vec<f32>,
     /// The reward of the state before the step and the action.
     pub reward: f64,
-    /// Whether the episode is over because of what happened in it.
+    /// Whether the episode ended by itself.
     pub terminated: bool,
-    /// Whether the episode is over because it reached the horizon.
+    /// Whether the episode was cut off at the horizon.
     pub truncated: bool,
     /// Whether the task was solved in the state before the step.
     pub success: bool,

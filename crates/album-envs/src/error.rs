@@ -1,4 +1,4 @@
-//! What can go wrong in an environment.
+//! Errors of environments and recordings.
 
 use std::path::PathBuf;
 
@@ -6,27 +6,27 @@ use album_data::DataError;
 
 use crate::python::{PythonError, WorkerError};
 
-/// Why an environment or an oracle could not do what was asked.
+/// Why an environment cannot run or a dataset cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvError {
     /// There is no native environment for the task.
-    #[error("{task}: album has no native environment for this task, expected a pointmaze task")]
+    #[error("{task}: album has no native environment for this task; expected a pointmaze task")]
     NotNative {
         /// The task's name.
         task: String,
     },
 
-    /// The action has another length than the environment's.
+    /// The action has the wrong length.
     #[error("action: found {found} numbers, expected {expected}")]
     ActionLength {
         /// Numbers given.
         found: usize,
-        /// Numbers of an action of this environment.
+        /// Numbers in an action of this environment.
         expected: usize,
     },
 
-    /// A policy gave NaN or infinity.
+    /// The action contains NaN or infinity.
     #[error("action: component {component} is {found}, expected a finite number")]
     ActionValue {
         /// Which number of the action.
@@ -35,15 +35,15 @@ pub enum EnvError {
         found: f32,
     },
 
-    /// A step was asked for outside of an episode.
-    #[error("step: the episode is over or was never started, expected a reset before")]
+    /// A step outside of an episode.
+    #[error("step: the episode is over or was never started; reset the environment first")]
     NoEpisode,
 
     /// A file could not be read or written.
     #[error(transparent)]
     Data(#[from] DataError),
 
-    /// There is no Python to run OGBench with.
+    /// There is no Python to run workers with.
     #[error(transparent)]
     Python(#[from] PythonError),
 
@@ -51,14 +51,14 @@ pub enum EnvError {
     #[error(transparent)]
     Worker(#[from] WorkerError),
 
-    /// There is a file already, and it holds something else. It is left alone.
-    #[error("{}: found {found}, expected {expected}; move the file away or name another", .path.display())]
+    /// The file exists and holds something else. It is left as it is.
+    #[error("{}: found {found}, expected {expected}; move the file away or choose another name", .path.display())]
     OtherData {
         /// The file.
         path: PathBuf,
         /// What it holds.
         found: String,
-        /// What was to be written there.
+        /// What should have been written.
         expected: String,
     },
 }

@@ -1,31 +1,44 @@
-//! Environments to evaluate policies in, and oracles that record data in them.
+//! Environments to evaluate policies in, and recipes that record datasets in them.
 //!
-//! An [`EnvPool`] runs episodes side by side, and [`open_pool`] makes the one that a task
-//! needs: a [`NativePool`] of environments in Rust, or a [`WorkerPool`] of processes that run
-//! a Python package such as `ogbench` ([`python`]). [`PointMaze`] is native: nothing but this crate is needed
-//! to record its data ([`navigate`]), to train on it and to evaluate the result.
+//! | folder | content |
+//! |---|---|
+//! | `native/` | environments in Rust, which need neither Python nor MuJoCo: [`PointMaze`], its [`Maze`] and [`Oracle`], its frames |
+//! | `python/` | worker processes that run Python environments: interpreter and set-up, supervision, protocol, one adapter per suite |
+//! | `recording/` | datasets by recipe: [`navigate`] natively, [`play`] with OGBench's own oracles in workers |
+//!
+//! An [`EnvPool`] runs episodes side by side, and [`open_pool`] opens the one that a task needs: a [`NativePool`], or a
+//! [`WorkerPool`] of processes. A new suite is a file in `python/suites/` and a constructor of [`Suite`] beside it.
 //!
 //! ```
-//! use album_data::ogbench::TaskName;
-//! use album_envs::{Env, PointMaze};
+//! use album_envs::{Answer, open_pool};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let task: TaskName = "pointmaze-giant-navigate-singletask-v0".parse()?;
-//! let mut env = PointMaze::new(&task)?;
-//! let mut observation = env.reset(0)?;
-//! let mut total = 0.0;
-//! loop {
-//!     // A policy that runs towards the goal, and against the first wall.
-//!     let action = [52.0 - observation[0], 36.0 - observation[1]];
-//!     let step = env.step(&action)?;
-//!     total += step.reward;
-//!     if step.terminated || step.truncated {
-//!         assert!(!step.success);
-//!         break;
-//!     }
-//!     observation = step.observation;
+//! let task = "pointmaze-giant-navigate-singletask-v0".parse()?;
+//! let mut pool = open_pool(&task, 2, None)?;
+//! let mut returns = vec![0.0; pool.slots()];
+//! for slot in 0..pool.slots() {
+//!     pool.reset(slot, slot as u64, false)?;
 //! }
-//! assert_eq!(total, -1000.0);
+//! let mut running = pool.slots();
+//! while running > 0 {
+//!     for (slot, answer) in pool.wait()? {
+//!         let observation = match answer {
+//!             Answer::Started { observation, .. } => observation,
+//!             Answer::Stepped(step) => {
+//!                 returns[slot] += step.reward;
+//!                 if step.terminated || step.truncated {
+//!                     running -= 1;
+//!                     continue;
+//!                 }
+//!                 step.observation
+//!             }
+//!             Answer::Lost { reason } => return Err(reason.into()),
+//!         };
+//!         // A policy that heads straight for the goal, and gets stuck at the first wall.
+//!         pool.step(slot, &[52.0 - observation[0], 36.0 - observation[1]])?;
+//!     }
+//! }
+//! assert_eq!(returns, [-1000.0, -1000.0]);
 //! # Ok(())
 //! # }
 //! ```

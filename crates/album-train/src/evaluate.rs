@@ -1,4 +1,4 @@
-//! Evaluation: how a policy does in its environment.
+//! Evaluation: rollouts of a policy in its environment.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::signals::StopFlag;
 /// One episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
-    /// What it was reset with.
+    /// The seed of its reset.
     pub seed: u64,
     /// Whether the task was solved at its end.
     pub success: bool,
@@ -96,30 +96,30 @@ pub struct Plan {
     pub step: u64,
     /// One episode for each.
     pub seeds: Vec<u64>,
-    /// Of how many of them, from the first, the path is recorded.
+    /// The first so many episodes record their path.
     pub paths: usize,
-    /// Of how many of them, from the first, the pictures are kept.
+    /// The first so many episodes keep their frames.
     pub videos: usize,
 }
 
-/// What came of a [`Plan`].
+/// The result of a [`Plan`].
 #[derive(Debug)]
 pub struct Outcome {
     /// The episodes.
     pub evaluation: Evaluation,
     /// How long they took.
     pub seconds: f64,
-    /// What went wrong on the way and was made good.
+    /// Episodes that were lost and repeated, and why.
     pub warnings: Vec<String>,
-    /// The pictures of the first episodes.
+    /// The frames of the first episodes.
     pub videos: Vec<Vec<Frame>>,
 }
 
-/// An environment is lost at most so many times during one episode, and during one evaluation.
+/// An episode may be lost so many times, and all episodes of an evaluation together.
 const LOST_IN_AN_EPISODE: usize = 3;
 const LOST_IN_ALL: usize = 10;
 
-/// An episode under way in one of the environments.
+/// An episode under way in a slot.
 struct Running {
     number: usize,
     observation: Vec<f32>,
@@ -128,23 +128,22 @@ struct Running {
     lost: usize,
 }
 
-/// Runs the episodes of a plan, as many side by side as there are environments. The policy is called once for all
-/// environments that have answered meanwhile, so that a fast one never waits for a slow one.
+/// Runs the episodes of a plan, one in each slot of the pool at a time. The policy acts once for all slots that have
+/// answered, so that no slot waits for a slower one.
 ///
-/// The result depends neither on the number of environments nor on which answers first. An environment that is lost is
-/// replaced, and its episode begins again. `None` if the flag was raised meanwhile; the environments are then of no
-/// further use.
+/// The result depends neither on the number of slots nor on which answers first. An episode whose worker is lost is
+/// repeated. `None` if the flag was raised meanwhile; the pool is then of no further use.
 ///
 /// # Panics
 ///
-/// If there are episodes but no environments.
+/// If there are episodes but no slots.
 pub fn evaluate(
     policy: &mut dyn Policy,
     envs: &mut dyn EnvPool,
     plan: &Plan,
     stop: &StopFlag,
 ) -> Result<Option<Outcome>, TrainError> {
-    assert!(plan.seeds.is_empty() || envs.slots() > 0, "there is no environment to evaluate in");
+    assert!(plan.seeds.is_empty() || envs.slots() > 0, "there is no slot to evaluate in");
     let begin = Instant::now();
     let mut done: Vec<Option<Running>> = plan.seeds.iter().map(|_| None).collect();
     let mut waiting = 0..plan.seeds.len();
@@ -180,7 +179,7 @@ pub fn evaluate(
                 Answer::Lost { reason } => {
                     let (number, lost) = (running.number, running.lost + 1);
                     warnings.push(format!(
-                        "episode {number} of the evaluation at step {}: {reason}; it is repeated in a new one",
+                        "episode {number} of the evaluation at step {}: {reason}; the episode is repeated",
                         plan.step
                     ));
                     if lost > LOST_IN_AN_EPISODE || warnings.len() > LOST_IN_ALL {
@@ -213,7 +212,7 @@ pub fn evaluate(
     Ok(Some(Outcome { evaluation, seconds: begin.elapsed().as_secs_f64(), warnings, videos }))
 }
 
-/// Starts the next of the waiting episodes, unless it is better left to another slot.
+/// Starts the next waiting episode, unless another worker will be idle sooner.
 fn next(
     envs: &mut dyn EnvPool,
     slot: usize,
@@ -259,7 +258,7 @@ impl Running {
     }
 }
 
-/// Wilson's 95 % confidence interval for a share, of which `successes` of `n` were seen.
+/// Wilson's 95 % confidence interval for a success rate, from `successes` of `n` episodes.
 ///
 /// ```
 /// let [low, high] = album_train::wilson(45, 50);

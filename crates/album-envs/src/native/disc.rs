@@ -1,4 +1,4 @@
-//! How the disc of pointmaze moves.
+//! The motion of the disc in pointmaze.
 //!
 //! A step adds 0.2 times the action to the position. If the disc then overlaps a
 //! wall, MuJoCo pushes it back for a tenth of a second with its soft contact forces,
@@ -29,13 +29,13 @@ use super::maze::Maze;
 
 /// Metres that an action of length one moves the disc.
 const REACH: f64 = 0.2;
-/// Of the disc, in metres.
+/// Radius of the disc in metres.
 pub(super) const RADIUS: f64 = 0.7;
-/// The share of a penetration that is left after a step.
+/// The share of a penetration that remains after a step.
 const SOFTNESS: f64 = 0.177_215_204_759_363_6;
 /// Speed per second away from a wall after a step, by its penetration before.
 const REBOUND: f64 = 9.257_145_4;
-/// Walls that can push one after the other: more than a disc can touch.
+/// Upper bound on the walls that push the disc in one step.
 const MAX_CONTACTS: usize = 4;
 
 /// The disc after a step.
@@ -43,11 +43,11 @@ const MAX_CONTACTS: usize = 4;
 pub struct Motion {
     /// Its centre `[x, y]` in metres.
     pub position: [f64; 2],
-    /// Its velocity per second, which the next step forgets; zero but for contacts.
+    /// Its velocity in metres per second. The next step forgets it; it is zero without contact.
     pub velocity: [f64; 2],
 }
 
-/// Moves the disc by an action, each component of which counts from -1 to 1.
+/// Moves the disc by an action. Each component is clipped to ±1.
 ///
 /// ```
 /// use album_data::ogbench::MazeSize;
@@ -68,8 +68,8 @@ pub fn advance(maze: &Maze, position: [f64; 2], action: [f64; 2]) -> Motion {
     }
 }
 
-/// The disc's centre after the deepest wall has pushed it out along its normal, then
-/// the one that is the deepest then, until it touches none.
+/// The disc's centre after the wall it is deepest in has pushed it out along its normal, and so on until it touches
+/// none.
 fn push_out(maze: &Maze, mut center: [f64; 2]) -> [f64; 2] {
     for _ in 0..MAX_CONTACTS {
         let Some(push) = deepest(maze, center) else { break };
@@ -78,7 +78,7 @@ fn push_out(maze: &Maze, mut center: [f64; 2]) -> [f64; 2] {
     center
 }
 
-/// The way out of the wall that the disc is deepest in.
+/// The displacement out of the wall that the disc is deepest in.
 fn deepest(maze: &Maze, center: [f64; 2]) -> Option<[f64; 2]> {
     let middle = maze.cell_at(center);
     let around = |n: usize| n.saturating_sub(1)..=n + 1;

@@ -11,7 +11,7 @@ const CELL: usize = 24;
 
 const PIXELS_PER_METRE: f64 = CELL as f64 / CELL_SIZE;
 
-/// Of the line along the way of the disc, in metres.
+/// Half the width of the path's line in metres.
 const LINE: f64 = 0.25;
 
 type Colour = [u8; 3];
@@ -21,7 +21,7 @@ pub(super) const GOAL: Colour = [104, 178, 120];
 pub(super) const PATH: Colour = [242, 178, 106];
 pub(super) const DISC: Colour = [214, 83, 63];
 
-/// Draws the walls, the goal's disc, the way so far and the disc at its end. `y` points up.
+/// Draws the walls, the goal as a disc of radius `tolerance`, the path so far and the disc at its end. `y` points up.
 pub(super) fn draw(maze: &Maze, goal: [f64; 2], tolerance: f64, path: &[[f64; 2]]) -> Frame {
     let (width, height) = (CELL * maze.columns(), CELL * maze.rows());
     let mut canvas = Canvas { frame: Frame { width, height, rgb: FLOOR.repeat(width * height) } };

@@ -76,7 +76,7 @@ impl Maze {
         Self { size, rows: map.len(), columns: map[0].len(), walls }
     }
 
-    /// Which of the mazes it is.
+    /// Which maze it is.
     pub fn size(&self) -> MazeSize {
         self.size
     }
@@ -91,22 +91,22 @@ impl Maze {
         self.columns
     }
 
-    /// Whether a cell is wall. Everything outside of the map is.
+    /// Whether a cell is a wall. Everything outside of the map is one.
     pub fn is_wall(&self, cell: Cell) -> bool {
         cell.i >= self.rows || cell.j >= self.columns || self.walls[self.number(cell)]
     }
 
-    /// The cells one can be in, row by row.
+    /// The cells without walls, row by row.
     pub fn free_cells(&self) -> impl Iterator<Item = Cell> + '_ {
         self.cells().filter(|&cell| !self.is_wall(cell))
     }
 
-    /// The cells that are wall, row by row.
+    /// The wall cells, row by row.
     pub fn wall_cells(&self) -> impl Iterator<Item = Cell> + '_ {
         self.cells().filter(|&cell| self.is_wall(cell))
     }
 
-    /// The free cells but for those in the middle of a straight corridor.
+    /// The free cells except those in the middle of a straight corridor.
     pub fn vertex_cells(&self) -> impl Iterator<Item = Cell> + '_ {
         self.free_cells().filter(|&cell| {
             let [up, left, down, right] = neighbours(cell).map(|next| !self.is_wall(next));
@@ -128,8 +128,8 @@ impl Maze {
         [self.columns, self.rows].map(|cells| [-1.5 * CELL_SIZE, (cells as f64 - 1.5) * CELL_SIZE])
     }
 
-    /// Steps from cell to free cell that a goal is away, by the cell's
-    /// [`number`](Self::number); `None` in walls and where no path leads.
+    /// Distance of every cell to a goal in steps between free cells, by the cell's [`number`](Self::number); `None` for
+    /// walls and unreachable cells.
     pub fn distances(&self, goal: Cell) -> Vec<Option<usize>> {
         let mut distances = vec![None; self.walls.len()];
         distances[self.number(goal)] = Some(0);
@@ -145,7 +145,7 @@ impl Maze {
         distances
     }
 
-    /// The place of a cell when cells are counted row by row.
+    /// The index of a cell, row by row.
     pub fn number(&self, cell: Cell) -> usize {
         cell.i * self.columns + cell.j
     }

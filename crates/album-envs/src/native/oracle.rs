@@ -1,10 +1,10 @@
-//! The way through a maze.
+//! Shortest paths through a maze.
 
 use album_data::ogbench::Cell;
 
 use super::maze::{Maze, neighbours};
 
-/// Knows from each cell of a maze the next one on a shortest way to any other.
+/// The next cell on a shortest path from any cell of a maze to any other.
 #[derive(Debug, Clone)]
 pub struct Oracle {
     maze: Maze,
@@ -13,7 +13,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Finds all ways, breadth first.
+    /// Finds all paths by breadth-first search.
     pub fn new(maze: Maze) -> Self {
         let numbers = 0..maze.rows() * maze.columns();
         let cell_of = |number: usize| Cell { i: number / maze.columns(), j: number % maze.columns() };
@@ -32,14 +32,13 @@ impl Oracle {
         &self.maze
     }
 
-    /// Where to go from `position` to get to `goal`: the middle of the next cell on
-    /// the way, or of the cell itself if the goal is in it.
+    /// Where to head from `position` to reach `goal`: the centre of the next cell on the path, or of the goal's cell.
     pub fn subgoal(&self, position: [f64; 2], goal: [f64; 2]) -> [f64; 2] {
         let [from, to] = [position, goal].map(|point| self.maze.number(self.maze.cell_at(point)));
         self.next[to][from].center()
     }
 
-    /// The direction of the subgoal, with a length of one but very near to it.
+    /// The unit vector towards the subgoal; shorter within a few micrometres of it.
     ///
     /// ```
     /// use album_data::ogbench::MazeSize;

@@ -9,17 +9,16 @@ use super::maze::Maze;
 use crate::env::{Env, EnvSpec, Frame, Step};
 use crate::error::EnvError;
 
-/// Starts are up to this far from the middle of their cell, in each axis.
+/// Starts are up to this far from the centre of their cell along each axis, in metres.
 pub(crate) const NOISE: f64 = 1.0;
-/// A goal is reached at this distance.
+/// A goal is reached within this distance in metres.
 pub(crate) const TOLERANCE: f64 = 1.0;
 
 /// A disc that must navigate a maze to its goal.
 ///
-/// Observations are its position `[x, y]`, actions move it by up to 0.2 m in each
-/// axis ([`advance`]). It starts near a cell's middle and has
-/// solved the task within 1 m of the goal. As in `ogbench` since 1.2.0, success, end
-/// and reward (0 if solved, else -1) are those of the state before the step.
+/// The observation is its position `[x, y]`; an action moves it by up to 0.2 m along each axis ([`advance`]). It starts
+/// near the centre of a cell and solves the task within 1 m of the goal. As in `ogbench` since 1.2.0, success,
+/// termination and reward (0 if solved, else -1) are those of the state before the step.
 #[derive(Debug, Clone)]
 pub struct PointMaze {
     maze: Maze,
@@ -92,7 +91,7 @@ impl Env for PointMaze {
     }
 }
 
-/// A point up to [`NOISE`] away in each axis.
+/// A point up to [`NOISE`] away along each axis.
 pub(crate) fn near(rng: &mut rand_chacha::ChaCha8Rng, center: [f64; 2]) -> [f64; 2] {
     center.map(|x| x + NOISE * (2.0 * rng::unit(rng) - 1.0))
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use album_base::cache::NoHome;
 
-/// Why there is no Python to run OGBench with.
+/// Why there is no Python to run workers with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PythonError {
-    /// Nothing was named and nothing is set up.
+    /// No interpreter was named and none is set up.
     #[error(
         "no Python with ogbench: found no environment in {}; run `album setup ogbench`, or set ALBUM_PYTHON to an \
          interpreter that has the package",
@@ -35,11 +35,11 @@ pub enum PythonError {
     NoInterpreter {
         /// The path.
         path: PathBuf,
-        /// What named it.
+        /// The option or variable that names it.
         by: &'static str,
     },
 
-    /// There is no folder to keep things in.
+    /// There is no home folder for the cache.
     #[error(transparent)]
     NoHome(NoHome),
 
@@ -50,7 +50,7 @@ pub enum PythonError {
         .interpreter.display()
     )]
     NoPython {
-        /// What was to be started.
+        /// The program.
         interpreter: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -59,13 +59,13 @@ pub enum PythonError {
     /// The base interpreter is not a Python.
     #[error("`{}`: found {found}, expected the version of a Python 3.10 to 3.13; name another with --python", .interpreter.display())]
     NotPython {
-        /// What was started.
+        /// The program.
         interpreter: PathBuf,
-        /// What it said.
+        /// Its output.
         found: String,
     },
 
-    /// The packages do not exist for so old a Python.
+    /// The Python is too old for the packages.
     #[error("`{}`: found Python {found}, expected 3.10 to 3.13; name another with --python", .interpreter.display())]
     TooOld {
         /// The base interpreter.
@@ -74,7 +74,7 @@ pub enum PythonError {
         found: String,
     },
 
-    /// Python comes without what makes environments.
+    /// Python lacks the modules that make virtual environments.
     #[error(
         "`{}` has no venv module with pip (Debian, Ubuntu: apt install python3-venv); it said:\n{said}",
         .interpreter.display()
@@ -82,7 +82,7 @@ pub enum PythonError {
     NoVenv {
         /// The base interpreter.
         interpreter: PathBuf,
-        /// Its last words.
+        /// Its last lines.
         said: String,
     },
 
@@ -92,7 +92,7 @@ pub enum PythonError {
          mirror; pip said:\n{said}"
     )]
     NoIndex {
-        /// pip's last words.
+        /// pip's last lines.
         said: String,
     },
 
@@ -104,21 +104,21 @@ pub enum PythonError {
     NoPackage {
         /// The version of the base interpreter.
         version: String,
-        /// pip's last words.
+        /// pip's last lines.
         said: String,
     },
 
     /// The disk is full.
     #[error("{}: no space left; about 1 GB is needed, --path names another place", .folder.display())]
     NoSpace {
-        /// Where the environment was to be.
+        /// The folder of the environment.
         folder: PathBuf,
     },
 
-    /// The folder holds something else. It is left alone.
+    /// The folder holds something else. It is left as it is.
     #[error(
-        "{}: found something that `album setup` did not make, expected no such folder or an empty one; it is left \
-         alone, name another with --path",
+        "{}: found something that `album setup` did not make; it is left as it is. Choose another folder with --path, \
+         new or empty",
         .folder.display()
     )]
     NotOurs {
@@ -126,12 +126,12 @@ pub enum PythonError {
         folder: PathBuf,
     },
 
-    /// Any other failure of a step of the set-up.
+    /// Another step of the set-up failed.
     #[error("{step} failed; it said:\n{said}")]
     Step {
-        /// What was done.
+        /// The step.
         step: &'static str,
-        /// The last words.
+        /// Its last lines.
         said: String,
     },
 
@@ -146,7 +146,7 @@ pub enum PythonError {
 }
 
 impl PythonError {
-    /// Whether the cause is input or output: the network, the disk, a program that is missing.
+    /// Whether the cause is I/O: the network, the disk, a missing program.
     pub fn is_io(&self) -> bool {
         use PythonError::{Io, NoIndex, NoPython, NoSpace, NoVenv, Step};
         matches!(

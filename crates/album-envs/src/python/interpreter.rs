@@ -8,7 +8,7 @@ use super::setup;
 use super::suites::REQUIREMENTS;
 use crate::error::EnvError;
 
-/// The variable that names an interpreter.
+/// The environment variable that names an interpreter.
 pub const VARIABLE: &str = "ALBUM_PYTHON";
 
 /// A Python interpreter.
@@ -23,8 +23,8 @@ impl Python {
         Self { interpreter: interpreter.into() }
     }
 
-    /// The interpreter to run OGBench with: `explicit`, else the one that `ALBUM_PYTHON`
-    /// names, else that of the environment which `album setup ogbench` makes.
+    /// The interpreter for workers: `explicit`, else the one that `ALBUM_PYTHON` names, else the one that
+    /// `album setup ogbench` made.
     pub fn find(explicit: Option<&Path>) -> Result<Self, EnvError> {
         let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
         Self::choose(explicit, named, default_folder)
@@ -54,8 +54,8 @@ impl Python {
         &self.interpreter
     }
 
-    /// A command that runs the interpreter: unbuffered, in UTF-8, and with one thread
-    /// for linear algebra, since as many processes run as there are cores to use.
+    /// A command that runs the interpreter: unbuffered, in UTF-8, and with one thread for linear algebra, because there
+    /// is one process per core.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.interpreter);
         command.env("PYTHONUNBUFFERED", "1").env("PYTHONUTF8", "1");
@@ -66,7 +66,7 @@ impl Python {
     }
 
     fn named(path: &Path, by: &'static str) -> Result<Self, EnvError> {
-        // A bare name is for the system to find.
+        // The system finds a bare name in PATH.
         let bare = path.parent() == Some(Path::new(""));
         if !bare && !path.is_file() {
             return Err(PythonError::NoInterpreter { path: path.to_owned(), by }.into());
@@ -83,7 +83,7 @@ impl Python {
     }
 }
 
-/// Where `album setup ogbench` makes its environment unless told otherwise.
+/// Where `album setup ogbench` makes its environment by default.
 pub fn default_folder() -> Result<PathBuf, EnvError> {
     Ok(album_base::cache::folder().map_err(PythonError::NoHome)?.join("python"))
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearer_wish_counts() {
+    fn the_explicit_interpreter_wins() {
         let folder = tempfile::tempdir().unwrap();
         let default = || Ok(folder.path().to_owned());
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_environment_has_to_be_whole_and_of_these_pins() {
+    fn the_default_environment_must_be_complete_and_of_these_pins() {
         let folder = tempfile::tempdir().unwrap();
         let choose =
             || Python::choose(None, None, || Ok(folder.path().to_owned())).map_err(|e| e.to_string());

@@ -13,19 +13,19 @@ use crate::error::EnvError;
 /// so that an interrupted set-up is done again.
 const STAMP: &str = "album-pins.txt";
 
-/// Found in the stamp until the set-up is done.
+/// What the stamp holds until the set-up is done.
 const UNFINISHED: &str = "unfinished\n";
 
-/// The packages exist from this version on.
+/// The oldest Python that has the packages.
 const OLDEST: (u32, u32) = (3, 10);
 
-/// Lines of a program's last words that are worth quoting.
+/// Lines of a program's output that an error quotes.
 const QUOTED: usize = 12;
 
-/// Makes a virtual environment with the pinned packages in `folder`, unless it is there
-/// with the same pins. `say` is told what is under way.
+/// Makes a virtual environment with pinned packages in `folder`, unless it exists with the same pins. `say` is told
+/// about progress.
 ///
-/// Works with the `python3` in `PATH`; [`set_up_from`] with any other.
+/// Uses the `python3` in `PATH`; [`set_up_from`] uses any other.
 pub fn set_up(folder: &Path, requirements: &str, say: &mut dyn FnMut(&str)) -> Result<Python, EnvError> {
     set_up_from(Path::new("python3"), folder, requirements, say)
 }
@@ -44,7 +44,7 @@ pub fn set_up_from(
     if stamp(folder).as_deref() == Some(requirements) && version(python.interpreter()).is_ok() {
         return Ok(python);
     }
-    // Looked at before anything is touched.
+    // Checked before anything changes.
     let version = version(base)?;
     if parse(&version) < Some(OLDEST) {
         return Err(PythonError::TooOld { interpreter: base.to_owned(), found: version }.into());
@@ -83,7 +83,7 @@ fn may_be_made(folder: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Opens the stamp and holds it against set-ups at the same time.
+/// Opens and locks the stamp, so that only one set-up runs at a time.
 fn lock(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<File, PythonError> {
     let path = folder.join(STAMP);
     let open = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
@@ -94,7 +94,7 @@ fn lock(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<File, PythonError> {
             say(&format!("waiting for another set-up in {}", folder.display()));
             file.lock().map_err(PythonError::io(&path))?;
         }
-        // A file system without locks: better to go on than to refuse.
+        // A file system without locks: go on without one.
         Err(TryLockError::Error(_)) => {}
     }
     Ok(file)
@@ -118,7 +118,7 @@ fn make(
     write(UNFINISHED).map_err(PythonError::io(&stamp_path))?;
     clear(folder).map_err(PythonError::io(folder))?;
     let mut venv = Command::new(base);
-    // -I: what the caller's Python variables say is not for this environment.
+    // -I: ignore the caller's Python variables.
     venv.args(["-I", "-m", "venv"]).arg(folder);
     run(venv, say).map_err(|said| venv_failure(base, folder, said))?;
     let mut pip = Command::new(Python::in_folder(folder).interpreter());
@@ -137,8 +137,7 @@ fn make(
     write(requirements).map_err(PythonError::io(&stamp_path))
 }
 
-/// What pip is told of a line of the requirements: the package, or the option that a
-/// comment `# pip: OPTION` asks for.
+/// The pip argument for a line of the requirements: the package, or the option of a comment `# pip: OPTION`.
 fn pip_argument(line: &str) -> Option<&str> {
     let line = line.trim();
     match line.strip_prefix('#') {
@@ -183,8 +182,8 @@ fn parse(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Runs a command to its end, passing on what pip says about its progress. The error is
-/// what it said last, or that it cannot be started.
+/// Runs a command and passes on what pip reports about its progress. The error is the command's output, or why it
+/// cannot be started.
 fn run(mut command: Command, say: &mut dyn FnMut(&str)) -> Result<(), String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("cannot start {command:?}: {e}"))?;
@@ -202,7 +201,7 @@ fn run(mut command: Command, say: &mut dyn FnMut(&str)) -> Result<(), String> {
         if ["Downloading", "Installing"].iter().any(|word| line.trim_start().starts_with(word)) {
             say(line.trim());
         } else if !line.starts_with("Ignoring ") {
-            // What does not concern this Python is no explanation.
+            // Lines about other Pythons explain nothing.
             said.push_str(&line);
             said.push('\n');
         }
@@ -229,7 +228,7 @@ fn pip_failure(folder: &Path, version: &str, said: String) -> PythonError {
         return PythonError::NoSpace { folder: folder.to_owned() };
     }
     let words = last_lines(&said);
-    // pip goes on to say that no version was found, so the network comes first.
+    // Without a network, pip also says that no version was found, so this comes first.
     let network = [
         "onnection",
         "Retrying",
@@ -253,7 +252,7 @@ fn no_space(said: &str) -> bool {
     ["No space left on device", "Errno 28", "Disk quota exceeded"].iter().any(|word| said.contains(word))
 }
 
-/// The end of a program's output; long lines are cut.
+/// The last lines of a program's output; long lines are cut.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let cut = |line: &&str| line.chars().take(300).collect::<String>();

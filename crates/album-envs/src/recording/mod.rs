@@ -1,4 +1,4 @@
-//! Recording datasets: what the recipes have in common.
+//! Datasets by recipe: equal recipes record equal files.
 
 pub mod navigate;
 pub mod play;

@@ -1,10 +1,10 @@
-//! The `navigate` datasets of pointmaze: an oracle that runs from goal to goal.
+//! The `navigate` datasets of pointmaze: an oracle that runs from goal to goal. Needs neither Python nor MuJoCo.
 //!
 //! The recipe is that of OGBench's published data. An episode starts near a random
 //! free cell, with a goal near a random cell that is not in the middle of a corridor.
 //! Each action is the direction of the next cell on the shortest way ([`Oracle`]) plus
-//! normal noise of 0.5 in each component, clipped to ±1. Whoever has reached the goal,
-//! to 1 m, gets a new one. There are 1000 episodes of 1001 rows, in the giant maze 500
+//! normal noise of 0.5 in each component, clipped to ±1. Within 1 m of the goal it
+//! gets a new one. There are 1000 episodes of 1001 rows, in the giant maze 500
 //! of 2001, and a tenth as many for validation.
 //!
 //! Compared with 60 (giant: 30) episodes that the same recipe records in the package
@@ -31,17 +31,17 @@ use crate::error::EnvError;
 use crate::native::pointmaze::{TOLERANCE, near};
 use crate::native::{Maze, Oracle, advance};
 
-/// Changes whenever equal recipes would give other data than before.
+/// To be increased whenever equal recipes would record other data than before.
 const VERSION: i64 = 1;
 
-/// All that a recording depends on.
+/// Everything that a recording depends on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recipe {
     /// The maze.
     pub size: MazeSize,
-    /// Which dataset: each has random streams of its own.
+    /// Which dataset; each has its own random streams.
     pub split: Split,
-    /// Of all randomness.
+    /// Seed of all randomness.
     pub seed: u64,
     /// Number of episodes.
     pub episodes: usize,
@@ -52,7 +52,7 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The recipe of the published data, but with a seed: a million transitions.
+    /// The recipe of the published data with a seed: a million transitions.
     pub fn train(size: MazeSize, seed: u64) -> Self {
         let (episodes, rows) = match size {
             MazeSize::Medium | MazeSize::Large => (1000, 1001),
@@ -61,7 +61,7 @@ impl Recipe {
         Self { size, split: Split::Train, seed, episodes, rows, noise: 0.5 }
     }
 
-    /// A tenth of the episodes of [`train`](Self::train), and other ones.
+    /// A tenth as many episodes as [`train`](Self::train), from other random streams.
     pub fn validation(size: MazeSize, seed: u64) -> Self {
         let train = Self::train(size, seed);
         Self { split: Split::Validation, episodes: train.episodes / 10, ..train }
@@ -102,9 +102,9 @@ impl fmt::Display for Recipe {
 /// Recorded episodes, in the layout of OGBench's files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
-    /// `[x, y]` of each row, which is observation and `qpos` at once.
+    /// `[x, y]` of each row, which is both the observation and `qpos`.
     pub positions: Vec<f32>,
-    /// Velocities left over from the step before, OGBench's `qvel`.
+    /// Velocities after the step before, OGBench's `qvel`.
     pub velocities: Vec<f32>,
     /// The action of each row.
     pub actions: Vec<f32>,
@@ -163,10 +163,9 @@ pub fn record(recipe: &Recipe, threads: NonZero<usize>) -> Recording {
     recording
 }
 
-/// Makes sure that `path` holds the data of a recipe, and says whether it was made now.
+/// Records a recipe into `path` unless the file exists, and returns whether it was recorded now.
 ///
-/// A file that is there already is taken if it was made by the same recipe, and is
-/// otherwise left alone and an error.
+/// An existing file of another recipe is an error and left as it is.
 pub fn cached(path: impl AsRef<Path>, recipe: &Recipe, threads: NonZero<usize>) -> Result<bool, EnvError> {
     let path = path.as_ref();
     if path.exists() {
@@ -177,7 +176,7 @@ pub fn cached(path: impl AsRef<Path>, recipe: &Recipe, threads: NonZero<usize>) 
 }
 
 impl Recording {
-    /// Writes an npz file as OGBench has them, with the recipe in an array of its own.
+    /// Writes an npz file in OGBench's layout, with the recipe in an extra array.
     pub fn write(&self, path: impl AsRef<Path>, recipe: &Recipe) -> Result<(), EnvError> {
         let rows = self.terminals.len();
         // Noise does not compress: plain arrays are as small and much faster.
@@ -193,7 +192,7 @@ impl Recording {
     }
 }
 
-/// Where one episode goes.
+/// The rows of one episode.
 struct EpisodeRows<'a> {
     number: u64,
     positions: &'a mut [f32],
@@ -202,7 +201,7 @@ struct EpisodeRows<'a> {
     terminals: &'a mut [bool],
 }
 
-/// What all episodes share.
+/// What all episodes of a recipe share.
 struct Guide {
     oracle: Oracle,
     starts: Vec<[f64; 2]>,
@@ -255,7 +254,7 @@ impl Guide {
     }
 }
 
-/// A point near one of these.
+/// A point near a random one of these.
 fn draw_near(rng: &mut ChaCha8Rng, centers: &[[f64; 2]]) -> [f64; 2] {
     let center = centers[rng::below(rng, centers.len() as u64) as usize];
     near(rng, center)
@@ -288,8 +287,8 @@ mod tests {
         assert_eq!(more.positions[..one.positions.len()], one.positions);
     }
 
-    /// If this fails for good reason, count [`VERSION`] up, so that cached files are
-    /// not mistaken for the new data. The last digits are the platform's.
+    /// If this fails for a good reason, increase [`VERSION`], so that cached files are not mistaken for the new data.
+    /// The last digits depend on the platform.
     #[test]
     fn the_data_of_a_seed_stays_the_same() {
         let recording = record(&small(MazeSize::Medium), threads(1));
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_left_alone() {
+    fn other_files_are_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("official.npz");
         let mut npz = NpzWriter::create(&path, true).unwrap();

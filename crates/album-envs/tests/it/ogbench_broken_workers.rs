@@ -1,4 +1,4 @@
-//! Workers that are not what they should be, played by shell scripts.
+//! Broken workers, played by shell scripts.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 

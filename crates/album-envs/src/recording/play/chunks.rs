@@ -1,4 +1,4 @@
-//! Chunks of episodes in the work folder, and the files that are joined from them.
+//! Chunks of episodes in the work folder, and joining them into a dataset.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) struct Chunk {
     pub seeds: Vec<u64>,
     /// Its name in the work folder.
     pub name: String,
-    /// How many processes did not finish it.
+    /// Number of processes that did not finish it.
     pub losses: usize,
 }
 
@@ -39,12 +39,12 @@ impl Chunk {
         chunks.map(chunk).collect()
     }
 
-    /// Whether the chunk's file holds what it should.
+    /// Checks the contents of the chunk's file.
     pub fn check(&self, recipe: &Recipe, work: &Path) -> Result<(), DataError> {
         for (name, dtype, width) in recipe.columns() {
             let data = self.read(recipe, work, name, dtype, width)?;
             let Data::Bool(terminals) = data else { continue };
-            // Each episode is as long as it should be.
+            // Every episode has the full length.
             if let Some(row) =
                 (0..terminals.len()).find(|&row| terminals[row] != (row + 1).is_multiple_of(recipe.rows))
             {
@@ -84,7 +84,7 @@ impl Chunk {
     }
 }
 
-/// Joins the chunks of a dataset. In memory is one column of one chunk at a time.
+/// Joins the chunks of a dataset, with one column of one chunk in memory at a time.
 pub(super) fn join(
     recipe: &Recipe,
     split: Split,

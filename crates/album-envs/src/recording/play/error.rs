@@ -1,4 +1,4 @@
-//! What can go wrong while recording.
+//! Errors of a recording.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use album_data::DataError;
 use crate::error::EnvError;
 use crate::python::WorkerError;
 
-/// Why there is no recording.
+/// Why a recording failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// A file that is in the way, or no Python.
+    /// A file is in the way, or Python or its workers cannot be used.
     #[error(transparent)]
     Env(#[from] EnvError),
 
@@ -25,21 +25,21 @@ pub enum RecordError {
         source: io::Error,
     },
 
-    /// One chunk could not be recorded, again and again.
+    /// A chunk failed in several processes.
     #[error("{}: {times} processes did not finish this chunk; the last one: {reason}", .part.display())]
     Lost {
         /// The chunk's file.
         part: PathBuf,
-        /// How often it was tried.
+        /// Number of attempts.
         times: usize,
         /// How the last process ended, and its last lines.
         reason: String,
     },
 
-    /// Other packages than those that recorded the chunks would give other data.
+    /// The packages differ from those that recorded the chunks, and could record other data.
     #[error(
-        "{}: found chunks that were recorded with {found}, but this Python has {expected}; go on with the packages of \
-         before, or remove the folder to start over",
+        "{}: found chunks that were recorded with {found}, but this Python has {expected}; go on with the same \
+         packages, or remove the folder to start over",
         .folder.display()
     )]
     OtherPackages {
@@ -52,7 +52,7 @@ pub enum RecordError {
     },
 
     /// Another process works in the same folder.
-    #[error("{}: another process records this dataset already; wait for it, or choose another --out", .folder.display())]
+    #[error("{}: another process is recording this dataset; wait for it, or choose another --out", .folder.display())]
     Busy {
         /// The work folder.
         folder: PathBuf,
@@ -66,7 +66,7 @@ impl From<DataError> for RecordError {
 }
 
 impl RecordError {
-    /// Whether the cause is input or output, or a program that did not do its part.
+    /// Whether the cause is I/O or a failing process.
     pub fn is_io(&self) -> bool {
         match self {
             Self::Env(EnvError::Data(DataError::Io { .. })) => true,

@@ -1,16 +1,15 @@
 //! The `play` and `noisy` datasets of cube, scene and puzzle: scripted oracles of the package
 //! `ogbench` move things around in its own environments.
 //!
-//! The recipe is that of OGBench's published data. An oracle goes for a random target, and for
-//! a new one when it is done; `play` follows plans with smooth noise, `noisy` reacts to each
-//! state, with noise of a random strength per episode and now and then a random action.
-//! Episodes have 1001 rows and none ends early. A scene whose cube leaves what can be seen is
-//! drawn again. A tenth as many episodes are for validation.
+//! The recipe is that of OGBench's published data. An oracle heads for a random target, then for
+//! the next one; `play` follows plans with smooth noise, `noisy` reacts to each
+//! state, with noise of a random strength per episode and occasional random actions.
+//! Episodes have 1001 rows and none ends early. A scene whose cube leaves the view is
+//! recorded again with another seed. A tenth as many episodes are for validation.
 //!
 //! Workers with the suite `play.py` record chunks of episodes into a work folder beside the files;
-//! the chunks are joined at the end, column by column. Every episode has a seed of its own and
-//! depends on nothing else, so that the files are the same for any number of processes and
-//! after any interruption.
+//! the chunks are joined at the end, column by column. Every episode depends on its own seed
+//! alone, so the files are the same for any number of processes and after any interruption.
 
 mod chunks;
 mod error;
@@ -29,7 +28,7 @@ use super::stamp;
 pub use error::RecordError;
 pub use recorder::{Event, Outcome, Recorder};
 
-/// Changes whenever equal recipes would give other data than before.
+/// To be increased whenever equal recipes would record other data than before.
 const VERSION: i64 = 1;
 
 /// How the oracles move.
@@ -37,7 +36,7 @@ const VERSION: i64 = 1;
 pub enum Kind {
     /// Along plans with smooth noise.
     Play,
-    /// By what they see, with noise on every action.
+    /// Reacting to each state, with noise on every action.
     Noisy,
 }
 
@@ -50,24 +49,24 @@ impl fmt::Display for Kind {
     }
 }
 
-/// All that a recording depends on, next to the versions of the packages.
+/// Everything that a recording depends on, besides the versions of the packages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recipe {
     /// One of cube, scene and puzzle.
     pub environment: &'static Environment,
     /// How the oracles move.
     pub kind: Kind,
-    /// Of all randomness.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Episodes to learn from; a tenth as many, rounded up, are for validation.
+    /// Training episodes; a tenth as many, rounded up, are for validation.
     pub episodes: usize,
     /// Rows of an episode: one more than its transitions.
     pub rows: usize,
 }
 
 impl Recipe {
-    /// The recipe of the published data, but with a seed; `None` where there is no oracle for
-    /// the environment or the kind of data.
+    /// The recipe of the published data with a seed; `None` if there is no oracle for the environment or the kind of
+    /// data.
     ///
     /// ```
     /// use album_data::ogbench::TaskName;
@@ -123,12 +122,12 @@ impl Recipe {
         }
     }
 
-    /// Where unfinished work is. It serves any number of episodes.
+    /// The folder of unfinished work, for any number of episodes.
     pub fn work_folder(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.parts-v{VERSION}-seed{}-rows{}", self.name(), self.seed, self.rows))
     }
 
-    /// Whether the file is there. A file that another recipe made is an error.
+    /// Whether the file exists. A file of another recipe is an error.
     pub fn is_recorded(&self, folder: &Path, split: Split) -> Result<bool, RecordError> {
         let path = self.file(folder, split);
         match path.exists() {

@@ -94,10 +94,10 @@ struct Job {
 }
 
 impl Recorder<'_> {
-    /// Five episodes: a quarter of a minute, and some megabytes.
+    /// Five episodes: about 15 s and a few megabytes.
     pub const CHUNK: NonZero<usize> = NonZero::new(5).unwrap();
 
-    /// An episode takes seconds, on a machine that is too busy a minute.
+    /// An episode takes seconds; on an overloaded machine, perhaps a minute.
     pub const LIMITS: Limits = Limits { start: Duration::from_secs(300), answer: Duration::from_secs(600) };
 
     /// Records until both files are there, or until it is stopped.
@@ -196,7 +196,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Keeps a second process out, until it is dropped or the process is gone.
+/// Keeps other processes out until it is dropped or this process ends.
 fn lock(work: &Path) -> Result<File, RecordError> {
     let path = work.join("lock");
     let file = File::create(&path).map_err(RecordError::io(&path))?;
@@ -216,7 +216,7 @@ fn packages_file(work: &Path) -> PathBuf {
     work.join("packages")
 }
 
-/// The packages that the chunks in the folder were recorded with.
+/// The packages that recorded the chunks in the folder.
 fn packages(work: &Path) -> Result<Option<String>, RecordError> {
     let path = packages_file(work);
     match path.exists() {
