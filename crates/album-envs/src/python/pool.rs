@@ -149,7 +149,7 @@ impl WorkerPool {
             let lost = std::mem::take(&mut self.slots[slot]);
             match lost.episode {
                 _ if lost.request.is_some() => {
-                    answers.push((slot, Answer::Lost { reason: reason.to_owned() }))
+                    answers.push((slot, Answer::Lost { reason: reason.to_owned() }));
                 }
                 Episode::None => {}
                 Episode::Running(_) => self.slots[slot].episode = Episode::Lost(reason.to_owned()),
