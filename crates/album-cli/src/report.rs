@@ -1,14 +1,13 @@
 //! `album report`: runs side by side, beside the published numbers.
 
 use crate::output;
-use crate::reproduce::{Results, studies};
 use album::Error as Failure;
 use album::run::read_config;
 use album::{Overrides, Problem, RunConfig, config};
 use album_agents::AGENTS;
 use album_data::ogbench::{Family, TaskName};
 use album_experiments::published::{Published, Row};
-use album_experiments::{Arm, Protocol, Run, Source, Study, methods};
+use album_experiments::{Arm, Protocol, Results, Run, Source, Study, methods, studies};
 use album_train::Records;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -123,7 +123,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
 }
 
 /// Begins a run in a new directory.
-pub fn begin(
+fn begin(
     config: RunConfig,
     path: &Path,
     allow_unbounded: bool,
@@ -147,7 +147,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 }
 
 /// Goes on with a run.
-pub fn go_on(run: &Path, resources: &Resources, json: bool) -> Result<(), Failure> {
+fn go_on(run: &Path, resources: &Resources, json: bool) -> Result<(), Failure> {
     if let Some(result) = finished(run)? {
         eprintln!("{}: the run is finished; there is nothing to resume", run.display());
         return print(&result, run, &run.join("report.html"), json);
@@ -156,7 +156,7 @@ pub fn go_on(run: &Path, resources: &Resources, json: bool) -> Result<(), Failur
 }
 
 /// Trains to the end or until a signal, with a live line; prints the result.
-fn go(run: Run, json: bool) -> Result<(), Failure> {
+pub fn go(run: Run, json: bool) -> Result<(), Failure> {
     let (config, path) = (run.config(), run.path().to_path_buf());
     let steps = config.train.steps;
     eprintln!(

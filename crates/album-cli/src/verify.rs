@@ -33,6 +33,13 @@ pub struct Args {
     json: bool,
 }
 
+impl Args {
+    /// Everything, with its files in `out`.
+    pub fn all(out: &std::path::Path) -> Self {
+        Args { names: Vec::new(), seeds: 8, out: out.to_path_buf(), json: false }
+    }
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     passed: bool,

@@ -49,7 +49,7 @@ fn of_a_scale(experiment: &Experiment, scale: Scale, grid: &Grid) -> Result<(), 
         return Ok(()); // The file does not have this scale.
     }
     let runs = !grid.tasks.is_empty();
-    if runs != grid.command.is_empty() {
+    if runs != grid.command.is_none() {
         return Err("needs either tasks or a command".into());
     }
     if runs && (grid.seeds == 0 || experiment.variants.is_empty()) {

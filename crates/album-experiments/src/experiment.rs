@@ -2,9 +2,10 @@
 
 use crate::check::check;
 use crate::error::ExperimentError;
+use album::Preset;
 use album_base::suggest;
 use album_data::ogbench::TaskName;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -93,7 +94,7 @@ fn success() -> Vec<String> {
 }
 
 /// The budget of an experiment: which tasks, how many seeds and steps. It chooses no preset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// What a small machine affords.
@@ -144,9 +145,59 @@ pub struct Grid {
     /// Settings of all runs: keys of `[train]` or of the agent.
     #[serde(default)]
     pub set: toml::Table,
-    /// Arguments of `album` instead of a grid of runs; `{out}` is a folder for its files.
+    /// Where the configurations start from; without it from the task's own preset.
     #[serde(default)]
-    pub command: Vec<String>,
+    pub preset: Option<PresetName>,
+    /// A command instead of a grid of runs.
+    #[serde(default)]
+    pub command: Option<Command>,
+}
+
+/// A preset, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PresetName {
+    /// The published networks, coefficients and schedule.
+    Paper,
+    /// Small networks and a short schedule.
+    Small,
+}
+
+impl From<PresetName> for Preset {
+    fn from(name: PresetName) -> Self {
+        match name {
+            PresetName::Paper => Preset::Paper,
+            PresetName::Small => Preset::Small,
+        }
+    }
+}
+
+/// A command whose figures and tables are the results of an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Command {
+    /// `album bench cost`.
+    Cost(CostOptions),
+    /// `album verify`.
+    Verify,
+}
+
+/// Options of [`Command::Cost`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CostOptions {
+    /// Seeds, each timed in a round in which all agents take turns.
+    pub rounds: usize,
+}
+
+impl Command {
+    /// The command line that does the same, with its files in `out`.
+    pub fn line(&self, out: &str) -> String {
+        match self {
+            Command::Cost(options) => format!("album bench cost --rounds {} --out {out}", options.rounds),
+            Command::Verify => format!("album verify --out {out}"),
+        }
+    }
 }
 
 /// Where a variant's numbers come from.
@@ -216,6 +267,8 @@ pub struct Spec {
     pub data: Option<PathBuf>,
     /// The seed.
     pub seed: u64,
+    /// Where its configuration starts from, if not from the task's own preset.
+    pub preset: Option<PresetName>,
     /// The agent.
     pub agent: String,
     /// Settings as `key=value`, in order.
@@ -225,7 +278,7 @@ pub struct Spec {
 }
 
 /// A part of a grid.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Selection {
     /// OGBench names of tasks, or of environments (`cube-single-play`) for all their tasks; all if empty.
     pub tasks: Vec<String>,
@@ -238,7 +291,7 @@ pub struct Selection {
 impl Grid {
     /// Whether the file does not have this scale.
     pub(crate) fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.command.is_empty()
+        self.tasks.is_empty() && self.command.is_none()
     }
 }
 
@@ -339,6 +392,7 @@ impl Experiment {
                         task: *task,
                         data: grid.data.get(&environment(task)).cloned(),
                         seed,
+                        preset: grid.preset,
                         agent: variant.agent.clone(),
                         set: [assignments(&grid.set), assignments(&variant.set)].concat(),
                         allow_unbounded: variant.allow_unbounded,

@@ -1,35 +1,61 @@
-//! The experiments of the paper, and what runs say about them.
+//! The experiments of the paper as data, how to run them, and what their runs say beside the published numbers.
+//!
+//! From a file to a page:
 //!
 //! - [`Experiment`]: what `experiments/NAME.toml` holds, compiled in or from a user's file: the question, the grid of
 //!   variants, tasks and seeds at two scales, the protocol, the published table;
-//! - [`Study`]: runs side by side, from an experiment or from run directories alone; what a report is about;
-//! - [`measure`]: what runs scored, in the words of the published tables;
-//! - [`mod@estimate`]: each number with its interval, beside the published one;
-//! - [`tables`], [`figures`]: what a report shows;
-//! - [`write()`]: the report.
+//! - [`Plan`]: its runs, each once, with names that follow from what they do; [`Results`]: the folder they are kept in;
+//! - [`executor`]: does the runs of a plan, on this machine or on a Slurm cluster; [`job`]: one run in its own process;
+//! - [`Study`]: runs side by side, from a plan or from run directories alone;
+//! - [`measure`]: what runs scored, in the words of the published tables; [`mod@estimate`]: each number with its interval,
+//!   beside the published one;
+//! - [`tables`], [`figures`], [`cost`]: what a report shows; [`write()`]: the report.
+//!
+//! ```
+//! use album_experiments::{Experiment, Plan, Results, Scale, Selection, Status};
+//!
+//! let experiment = Experiment::find("k-sweep")?;
+//! let plan = Plan::new(experiment, Scale::Small, &Selection { seeds: vec![1], ..Selection::default() })?;
+//! assert_eq!(plan.runs.len(), 3); // one for each K
+//! println!("{}", plan.runs[0].command(Some(&plan.specs[0].0))); // album train pointmaze-medium-...
+//!
+//! let results = Results::at(&std::env::temp_dir().join("album-no-such-folder"))?;
+//! assert_eq!(Status::read(&plan, &results).headline(), "k-sweep-small: 3 runs, 3 waiting");
+//! # Ok::<(), album::Error>(())
+//! ```
 
 mod change;
 mod check;
 pub mod cost;
 mod error;
 pub mod estimate;
+pub mod executor;
 mod experiment;
 pub mod figures;
+pub mod job;
 mod maps;
 pub mod measure;
 mod outputs;
 mod page;
+mod plan;
 pub mod published;
 mod reference;
+mod results;
 mod runs;
+mod status;
+pub mod studies;
 mod study;
 pub mod tables;
 
 pub use error::{ExperimentError, ReportError};
 pub use experiment::{
-    Experiment, Grid, Protocol, Scale, Selection, Source, Spec, Variant, environment, names,
+    Command, CostOptions, Experiment, Grid, PresetName, Protocol, Scale, Selection, Source, Spec, Variant,
+    environment, names,
 };
 pub use page::{Written, write};
+pub use plan::{Plan, PlannedRun, Request, Work, shell};
 pub use reference::{Reference, methods, same_setting};
+pub use results::{FailureNote, Listing, Pace, Results, State};
 pub use runs::Tally;
+pub use status::{Status, StatusJson};
 pub use study::{Arm, Run, Study};

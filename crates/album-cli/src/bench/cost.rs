@@ -11,6 +11,7 @@ use album_agents::{AGENTS, Agent, Learner, find};
 use album_base::progress::{self, Amount};
 use album_base::{atomic, suggest};
 use album_data::Segments;
+use album_experiments::CostOptions;
 use album_experiments::cost::{ACTOR_EVERY_STEP, AgentCost, Costs, StepTime};
 use album_experiments::published::Published;
 use album_nn::Pool;
@@ -46,6 +47,22 @@ pub struct Args {
     /// Its seed
     #[arg(long, hide = true, default_value_t = 0)]
     seed: u64,
+}
+
+impl Args {
+    /// All agents, as an experiment asks for them.
+    pub fn new(options: &CostOptions, out: &Path) -> Self {
+        Args {
+            agents: Vec::new(),
+            threads: vec![1, 0],
+            rounds: options.rounds,
+            steps: 20,
+            out: out.to_path_buf(),
+            json: false,
+            measure: None,
+            seed: 0,
+        }
+    }
 }
 
 /// What one process measures.

@@ -1,6 +1,6 @@
 //! `album bench`: how fast album is on this machine.
 
-mod cost;
+pub mod cost;
 mod solve;
 mod step;
 

@@ -1,37 +1,38 @@
 //! `album reproduce`: a table or figure of the paper as one command.
 
-mod local;
-mod one;
-mod plan;
-mod results;
+mod screen;
 mod slurm;
-mod status;
-pub mod studies;
 
+use crate::bench;
 use crate::output;
 use crate::resources::ResourceArgs;
+use crate::{train, verify};
 use album::Error as Failure;
 use album_base::number::grouped;
-use album_experiments::{Experiment, Scale, Selection, names};
+use album_experiments::executor::slurm::Draft;
+use album_experiments::executor::{Assignment, Executor as _, Local, Outcome, Slurm, follow};
+use album_experiments::job::{self, Host, Job};
+use album_experiments::{
+    Command, Experiment, Plan, Request, Results, Scale, Selection, State, Status, names, studies,
+};
 use album_report::table::Table;
+use album_train::StopFlag;
 use clap::ValueEnum;
-use plan::Plan;
-pub use results::Results;
-use results::State;
+use screen::Screen;
 use serde::Serialize;
-use status::Status;
+use slurm::SlurmArgs;
 use std::path::{Path, PathBuf};
 
 /// An experiment, or a part of it.
 #[derive(clap::Args)]
 pub struct Args {
     /// The experiment, or a file of your own that ends in .toml
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "job"])]
     name: Option<String>,
     /// List the experiments
     #[arg(long)]
     list: bool,
-    /// How much to run
+    /// The budget: which tasks, how many seeds and steps
     #[arg(long, value_enum, default_value_t = Size::Small)]
     scale: Size,
     /// Only these tasks: OGBench names, or environments such as cube-single-play
@@ -69,7 +70,10 @@ pub struct Args {
     memory: Option<f64>,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// The executor of a run; used by the command itself
+    /// Do what a file says; used by executors
+    #[arg(long, hide = true, value_name = "FILE")]
+    job: Option<PathBuf>,
+    /// The process to stop with; used by executors
     #[arg(long, hide = true)]
     parent: Option<u32>,
     /// Print one JSON object
@@ -77,15 +81,15 @@ pub struct Args {
     json: bool,
     // Last, because its heading is for all that follow.
     #[command(flatten)]
-    slurm: slurm::SlurmOptions,
+    slurm: SlurmArgs,
 }
 
 /// `--scale`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Size {
-    /// On PointMaze with small networks: minutes on two cores
+    /// What a small machine affords: PointMaze, minutes on two cores
     Small,
-    /// As in the paper
+    /// The paper's tasks, seeds and steps
     Paper,
 }
 
@@ -100,6 +104,9 @@ enum Executor {
 
 /// Runs `album reproduce`.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(file) = &args.job {
+        return do_job(file, args);
+    }
     let name = match &args.name {
         Some(name) if !args.list => name,
         _ => return list(args.json),
@@ -110,15 +117,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let selection =
         Selection { tasks: args.tasks.clone(), seeds: seeds(&args.seeds)?, variants: args.variants.clone() };
-    let plan = Plan::new(Experiment::find(name)?, scale, &selection)?;
-    let results = Results::at(&args.results)?;
-    if args.dry_run {
-        let draft = match args.executor {
-            Executor::Local => None,
-            Executor::Slurm => Some(slurm::draft(&jobs(args, name, &plan, &absolute(args)?)?, &args.slurm)?),
-        };
-        return dry_run(&plan, &results, draft.as_ref(), args.json);
-    }
+    let request = Request { experiment: name.clone(), scale, selection };
+    let plan = request.plan()?;
+    // Jobs of a cluster start elsewhere, so the folder needs a name that holds everywhere.
+    let results = Results::at(&match args.executor {
+        Executor::Local => args.results.clone(),
+        Executor::Slurm => std::path::absolute(&args.results).map_err(Failure::io(&args.results))?,
+    })?;
+    let resources = args.resources.get();
     if args.status {
         let status = Status::read(&plan, &results);
         return if args.json {
@@ -128,73 +134,76 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         };
     }
     if let Some(id) = &args.run {
-        if let Some(parent) = args.parent {
-            local::follow(parent);
-        }
         let run = plan.find(id)?;
         results.create()?;
-        return one::run(&results, run, &args.resources.get());
+        return job::run(&results, run, &resources, &mut CommandLine);
+    }
+    let album = std::env::current_exe().map_err(Failure::io(Path::new("album")))?;
+    let work = Assignment {
+        plan: &plan,
+        request: &request,
+        results: &results,
+        album: &album,
+        resources: &resources,
+    };
+    if args.dry_run {
+        let draft = match args.executor {
+            Executor::Local => None,
+            Executor::Slurm => Some(Slurm { options: args.slurm.get() }.draft(&work)?),
+        };
+        return dry_run(&plan, &results, draft.as_ref(), args.json);
     }
     if !args.report_only {
         plan.check(args.resources.python.as_deref())?;
-        if args.executor == Executor::Slurm {
-            return submit(args, name, &plan);
+        let mut screen = Screen::new(&plan);
+        let outcome = match args.executor {
+            Executor::Local => {
+                let stop = StopFlag::on_signals()?;
+                Local { jobs: args.jobs, memory: args.memory, stop }
+                    .execute(&work, &mut |event| screen.show(event))
+            }
+            Executor::Slurm => {
+                Slurm { options: args.slurm.get() }.execute(&work, &mut |event| screen.show(event))
+            }
+        };
+        screen.clear();
+        if let Outcome::Submitted(submission) = outcome? {
+            return if args.json {
+                output::print_json(&submission)
+            } else {
+                output::print(&submission.text(&plan.name()))
+            };
         }
-        let limits = local::Limits { jobs: args.jobs, memory: args.memory };
-        local::execute(&plan, &results, &arguments(args, name, &results), &limits, &args.resources.get())?;
     }
     finish(&plan, &results, args.json)
 }
 
-/// Hands the runs that are not finished to Slurm.
-fn submit(args: &Args, name: &str, plan: &Plan) -> Result<(), Failure> {
-    let results = absolute(args)?;
-    let jobs = jobs(args, name, plan, &results)?;
-    if jobs.runs.is_empty() {
-        eprintln!("{}: all {} runs are finished already", plan.name(), plan.runs.len());
-        return finish(plan, &results, args.json);
+/// What an executor started this process for.
+fn do_job(file: &Path, args: &Args) -> Result<(), Failure> {
+    if let Some(parent) = args.parent {
+        follow(parent);
     }
-    let submission = slurm::submit(&jobs, &args.slurm)?;
-    if args.json { output::print_json(&submission) } else { output::print(&submission.text(&plan.name())) }
-}
-
-/// The results folder by a name that holds wherever a job starts.
-fn absolute(args: &Args) -> Result<Results, Failure> {
-    Results::at(&std::path::absolute(&args.results).map_err(Failure::io(&args.results))?)
-}
-
-/// The jobs of a plan; each has the processors that Slurm gives it, if it is not told otherwise.
-fn jobs<'a>(args: &Args, name: &str, plan: &Plan, results: &'a Results) -> Result<slurm::Jobs<'a>, Failure> {
-    let mut arguments = arguments(args, name, results);
-    let or = |asked: usize| if asked == 0 { args.slurm.cpus.to_string() } else { asked.to_string() };
-    arguments.extend(["--threads".into(), or(args.resources.threads)]);
-    arguments.extend(["--workers".into(), or(args.resources.workers)]);
-    if let Some(python) = &args.resources.python {
-        arguments.extend(["--python".into(), python.display().to_string()]);
+    let (job, results) = Job::read(file)?;
+    match job {
+        Job::Run(run) => job::run(&results, &run, &args.resources.get(), &mut CommandLine),
+        Job::Report(request) => finish(&request.plan()?, &results, args.json),
     }
-    let open = |run: &&plan::Planned| !matches!(results.state(run), State::Finished);
-    Ok(slurm::Jobs {
-        album: std::env::current_exe().map_err(Failure::io(Path::new("album")))?,
-        arguments,
-        runs: plan.runs.iter().filter(open).map(|run| run.id.clone()).collect(),
-        name: plan.name(),
-        results,
-    })
 }
 
-/// The arguments with which a process does a part of the same plan.
-fn arguments(args: &Args, name: &str, results: &Results) -> Vec<String> {
-    let scale = if args.scale == Size::Small { "small" } else { "paper" };
-    let mut all: Vec<String> = ["reproduce", name, "--scale", scale, "--results"].map(str::to_owned).into();
-    all.push(results.folder().display().to_string());
-    let lists = [("--tasks", &args.tasks), ("--seeds", &args.seeds), ("--variants", &args.variants)];
-    for (option, values) in lists {
-        if !values.is_empty() {
-            all.push(option.to_owned());
-            all.extend(values.iter().cloned());
+/// Runs and commands as the command line does them: with a live line and a summary.
+struct CommandLine;
+
+impl Host for CommandLine {
+    fn train(&mut self, run: album::Run) -> Result<(), Failure> {
+        train::go(run, false)
+    }
+
+    fn command(&mut self, command: &Command, out: &Path) -> Result<(), Failure> {
+        match command {
+            Command::Cost(options) => bench::cost::run(&bench::cost::Args::new(options, out)),
+            Command::Verify => verify::run(&verify::Args::all(out)),
         }
     }
-    all
 }
 
 /// Writes the report, and says which runs failed and why.
@@ -207,7 +216,8 @@ fn finish(plan: &Plan, results: &Results, json: bool) -> Result<(), Failure> {
     } else {
         output::print(&format!("{}\nreport   {}", status.headline(), written.page.display()))?;
     }
-    let mut failures = plan.runs.iter().filter_map(|run| match results.state(run) {
+    let listing = results.list();
+    let mut failures = plan.runs.iter().filter_map(|run| match listing.state(run) {
         State::Failed(note) => Some((run, note)),
         _ => None,
     });
@@ -224,7 +234,7 @@ fn finish(plan: &Plan, results: &Results, json: bool) -> Result<(), Failure> {
             run.id,
             note.message,
             log.display(),
-            local::tail(&log, 10)
+            results.log_end(&run.id, 10)
         ),
     })
 }
@@ -251,34 +261,33 @@ fn seeds(texts: &[String]) -> Result<Vec<u64>, Failure> {
     Ok(seeds)
 }
 
-fn dry_run(plan: &Plan, results: &Results, slurm: Option<&slurm::Draft>, json: bool) -> Result<(), Failure> {
+fn dry_run(plan: &Plan, results: &Results, slurm: Option<&Draft>, json: bool) -> Result<(), Failure> {
     #[derive(Serialize)]
-    struct Line {
-        id: String,
+    struct Row<'a> {
+        id: &'a str,
         state: &'static str,
         command: String,
     }
-    let lines: Vec<Line> = plan
-        .runs
-        .iter()
-        .enumerate()
-        .map(|(place, run)| Line {
-            id: run.id.clone(),
-            state: results.state(run).word(),
-            command: run.command(plan.specs.iter().find(|(_, at)| *at == place).map(|(spec, _)| spec)),
-        })
+    let listing = results.list();
+    // The first spec of each run names it.
+    let mut specs: Vec<Option<&album_experiments::Spec>> = vec![None; plan.runs.len()];
+    for (spec, place) in plan.specs.iter().rev() {
+        specs[*place] = Some(spec);
+    }
+    let rows: Vec<Row<'_>> = (plan.runs.iter().zip(specs))
+        .map(|(run, spec)| Row { id: &run.id, state: listing.state(run).word(), command: run.command(spec) })
         .collect();
     if json {
         return output::print_json(&serde_json::json!({
             "experiment": plan.experiment.name,
             "scale": plan.scale.to_string(),
-            "runs": lines,
+            "runs": rows,
             "slurm": slurm,
         }));
     }
-    let mut text = format!("{}: {} runs\n", plan.name(), lines.len());
-    for line in lines {
-        text.push_str(&format!("{:<12} {}\n             {}\n", line.state, line.id, line.command));
+    let mut text = format!("{}: {} runs\n", plan.name(), rows.len());
+    for row in rows {
+        text.push_str(&format!("{:<12} {}\n             {}\n", row.state, row.id, row.command));
     }
     if let Some(draft) = slurm {
         text.push_str(&format!("\n{}", draft.text()));
@@ -288,18 +297,18 @@ fn dry_run(plan: &Plan, results: &Results, slurm: Option<&slurm::Draft>, json: b
 
 fn list(json: bool) -> Result<(), Failure> {
     #[derive(Serialize)]
-    struct Line {
+    struct Row {
         name: String,
         title: String,
         reference: String,
         small: usize,
         paper: usize,
     }
-    let mut lines = Vec::new();
+    let mut rows = Vec::new();
     for name in names() {
         let experiment = Experiment::find(name)?;
         let runs = |scale| experiment.run_count(scale);
-        lines.push(Line {
+        rows.push(Row {
             name: name.to_owned(),
             small: runs(Scale::Small)?,
             paper: runs(Scale::Paper)?,
@@ -308,16 +317,16 @@ fn list(json: bool) -> Result<(), Failure> {
         });
     }
     if json {
-        return output::print_json(&serde_json::json!({ "experiments": lines }));
+        return output::print_json(&serde_json::json!({ "experiments": rows }));
     }
     let mut table = Table::new(["experiment", "what", "in the paper", "runs, small", "runs, paper"]);
-    for line in lines {
+    for row in rows {
         table = table.row([
-            line.name,
-            line.title,
-            line.reference,
-            grouped(line.small as i64),
-            grouped(line.paper as i64),
+            row.name,
+            row.title,
+            row.reference,
+            grouped(row.small as i64),
+            grouped(row.paper as i64),
         ]);
     }
     output::print(&table.to_text())

@@ -4,5 +4,6 @@ mod browser;
 mod common;
 mod files;
 mod measures;
+mod plans;
 mod published;
 mod report;

@@ -3,6 +3,7 @@
 //! ```text
 //! slurm/NAME-SCALE/submissions.jsonl   the jobs and their runs
 //! slurm/NAME-SCALE/N/runs.txt          the runs of one submission, a line for each task
+//! slurm/NAME-SCALE/N/jobs/ID.json       what each task does
 //! slurm/NAME-SCALE/N/job.sh            the script of the arrays
 //! slurm/NAME-SCALE/N/report.sh         that of the report
 //! slurm/NAME-SCALE/N/logs/             what the scripts and Slurm say; a run's own words are in logs/ID.log
@@ -12,9 +13,11 @@ mod options;
 mod queue;
 mod script;
 
-use super::plan::shell;
-use super::results::Results;
-use album::Error as Failure;
+use super::{Assignment, Event, Executor, Outcome};
+use crate::job::Job;
+use crate::plan::{PlannedRun, shell};
+use crate::results::Results;
+use album::{Error, Resources};
 use album_base::atomic;
 pub use options::SlurmOptions;
 use queue::Ledger;
@@ -22,18 +25,11 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is to be submitted.
-pub struct Jobs<'a> {
-    /// This program.
-    pub album: PathBuf,
-    /// Its arguments, to which `--run ID` or `--report-only` is added.
-    pub arguments: Vec<String>,
-    /// The runs to be done, in order.
-    pub runs: Vec<String>,
-    /// `NAME-SCALE`.
-    pub name: String,
-    /// Where they go; an absolute path.
-    pub results: &'a Results,
+/// A Slurm cluster.
+#[derive(Clone, Debug)]
+pub struct Slurm {
+    /// What it is told about the jobs.
+    pub options: SlurmOptions,
 }
 
 /// What was submitted.
@@ -52,36 +48,53 @@ pub struct Submission {
 }
 
 /// What would be submitted.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Draft {
     commands: Vec<String>,
     script: String,
 }
 
-impl Jobs<'_> {
-    fn folder(&self) -> PathBuf {
-        self.results.folder().join("slurm").join(&self.name)
-    }
-
-    /// A name without spaces, by which `squeue` shows the jobs.
-    fn job_name(&self) -> String {
-        format!("album-{}", self.name.replace(char::is_whitespace, "_"))
-    }
-}
-
 /// One submission: its runs in arrays that the cluster allows.
-struct Sheet<'a> {
-    jobs: &'a Jobs<'a>,
+pub(crate) struct Batch<'a> {
+    work: &'a Assignment<'a>,
     options: &'a SlurmOptions,
+    /// Threads and workers: the processors that Slurm gives a run, unless something else was asked for.
+    resources: Resources,
     folder: PathBuf,
-    runs: Vec<String>,
+    runs: Vec<&'a PlannedRun>,
     most: usize,
 }
 
-impl Sheet<'_> {
+/// The folder of all submissions of a plan.
+fn submissions(work: &Assignment<'_>) -> PathBuf {
+    work.results.folder().join("slurm").join(work.plan.name())
+}
+
+/// A name without spaces, by which `squeue` shows the jobs.
+fn job_name(work: &Assignment<'_>) -> String {
+    format!("album-{}", work.plan.name().replace(char::is_whitespace, "_"))
+}
+
+impl<'a> Batch<'a> {
+    fn new(
+        work: &'a Assignment<'a>,
+        options: &'a SlurmOptions,
+        runs: Vec<&'a PlannedRun>,
+        most: usize,
+    ) -> Self {
+        let given = work.resources;
+        let or = |asked: usize| if asked == 0 { options.cpus as usize } else { asked };
+        let resources = Resources {
+            threads: or(given.threads),
+            workers: or(given.workers),
+            python: given.python.clone(),
+        };
+        Batch { work, options, resources, folder: next(&submissions(work)), runs, most }
+    }
+
     /// The arguments of `sbatch` for the array whose first run is `first`.
     fn array(&self, first: usize, count: usize, previous: Option<&String>) -> Vec<String> {
-        let mut args = self.options.arguments(&self.jobs.job_name());
+        let mut args = self.options.arguments(&job_name(self.work));
         let mut array = format!("--array=0-{}", count - 1);
         if let Some(concurrent) = self.options.concurrent {
             array.push_str(&format!("%{concurrent}"));
@@ -98,7 +111,7 @@ impl Sheet<'_> {
 
     /// The arguments of `sbatch` for the report after these jobs.
     fn report(&self, after: &[String]) -> Vec<String> {
-        let mut args = self.options.arguments(&self.jobs.job_name());
+        let mut args = self.options.arguments(&job_name(self.work));
         args.push(format!("--dependency=afterany:{}", after.join(":")));
         args.extend([self.output("report.log"), self.path("report.sh").display().to_string()]);
         args
@@ -113,16 +126,23 @@ impl Sheet<'_> {
         self.folder.join(name)
     }
 
-    fn write(&self) -> Result<(), Failure> {
-        let logs = self.path("logs");
-        fs::create_dir_all(&logs).map_err(Failure::io(&logs))?;
+    fn write(&self) -> Result<(), Error> {
+        for folder in ["logs", "jobs"].map(|name| self.path(name)) {
+            fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        }
+        let results = self.work.results;
+        for &run in &self.runs {
+            Job::Run(run.clone()).write(results, &self.path("jobs").join(format!("{}.json", run.id)))?;
+        }
+        Job::Report(self.work.request.clone()).write(results, &self.path("report.json"))?;
         let write = |name: &str, text: String| {
             let path = self.path(name);
-            atomic::write(&path, text.as_bytes()).map_err(Failure::io(&path))
+            atomic::write(&path, text.as_bytes()).map_err(Error::io(&path))
         };
-        write("runs.txt", self.runs.join("\n") + "\n")?;
-        write("job.sh", script::array(self.jobs, &self.path("runs.txt")))?;
-        write("report.sh", script::report(self.jobs))
+        let ids: Vec<&str> = self.runs.iter().map(|run| run.id.as_str()).collect();
+        write("runs.txt", ids.join("\n") + "\n")?;
+        write("job.sh", script::array(self))?;
+        write("report.sh", script::report(self))
     }
 
     /// Submits everything or nothing: the numbers of the arrays and last that of the report, which waits for the
@@ -131,14 +151,14 @@ impl Sheet<'_> {
         &self,
         ledger: &mut Ledger,
         earlier: impl IntoIterator<Item = String>,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<Vec<String>, Error> {
         let mut taken: Vec<String> = Vec::new();
-        let all = || -> Result<(), Failure> {
+        let all = || -> Result<(), Error> {
             self.write()?;
             for (k, runs) in self.runs.chunks(self.most).enumerate() {
                 let job = queue::submit(&self.array(k * self.most, runs.len(), taken.last()))?;
                 taken.push(job.clone());
-                ledger.note(&job, runs)?;
+                ledger.note(&job, &runs.iter().map(|run| run.id.clone()).collect::<Vec<_>>())?;
             }
             let after: Vec<String> = taken.iter().cloned().chain(earlier).collect();
             let job = queue::submit(&self.report(&after))?;
@@ -151,7 +171,7 @@ impl Sheet<'_> {
             && let Err(e) = queue::ask("scancel", &taken)
         {
             // These jobs still need the files.
-            return Err(Failure::Tool(format!(
+            return Err(Error::Tool(format!(
                 "{failure}\nwhat was submitted before could not be cancelled ({e}); do it with: scancel {list}"
             )));
         }
@@ -160,61 +180,83 @@ impl Sheet<'_> {
         if taken.is_empty() {
             return Err(failure);
         }
-        Err(Failure::Tool(format!("{failure}\nwhat was submitted before is cancelled again: job {list}")))
+        Err(Error::Tool(format!("{failure}\nwhat was submitted before is cancelled again: job {list}")))
     }
 }
 
-/// Submits the runs that are not in the queue already, and the report behind all of them. If Slurm does not take all,
-/// it has none, and the folder is as it was.
-pub fn submit(jobs: &Jobs<'_>, options: &SlurmOptions) -> Result<Submission, Failure> {
-    options.check()?;
-    // Before there is any file: it is here, and so are the others that are needed later.
-    queue::ask("sbatch", &["--version".into()])?;
-    let most = queue::largest_array()?;
-    let before = Before::look(jobs.results.folder());
-    let result = submit_from(jobs, options, most);
-    if result.is_err() {
-        before.restore(&jobs.folder());
+impl Executor for Slurm {
+    /// Submits the runs that are not in the queue already, and the report behind all of them. If Slurm does not take
+    /// all, it has none, and the folder is as it was.
+    fn execute(&self, work: &Assignment<'_>, observer: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error> {
+        let open = work.open();
+        if open.is_empty() {
+            let runs = work.plan.runs.len();
+            observer(Event::Note(format!("{}: all {runs} runs are finished already", work.plan.name())));
+            return Ok(Outcome::Done);
+        }
+        self.options.check()?;
+        // Before there is any file: it is here, and so are the others that are needed later.
+        queue::ask("sbatch", &["--version".into()])?;
+        let most = queue::largest_array()?;
+        let before = Before::look(work.results.folder());
+        let result = self.submit(work, open, most);
+        if result.is_err() {
+            before.restore(&submissions(work));
+        }
+        result.map(Outcome::Submitted)
     }
-    result
 }
 
-fn submit_from(jobs: &Jobs<'_>, options: &SlurmOptions, most: usize) -> Result<Submission, Failure> {
-    jobs.results.create()?;
-    let folder = jobs.folder();
-    fs::create_dir_all(&folder).map_err(Failure::io(&folder))?;
-    let mut ledger = Ledger::open(&folder.join("submissions.jsonl"))?;
-    let alive = ledger.alive(&jobs.job_name())?;
-    let (queued, runs): (Vec<_>, Vec<_>) =
-        jobs.runs.iter().cloned().partition(|run| alive.runs.contains(run));
-    if runs.is_empty() {
-        return Ok(Submission { arrays: Vec::new(), report: None, script: None, runs, queued });
+impl Slurm {
+    fn submit(
+        &self,
+        work: &Assignment<'_>,
+        open: Vec<&PlannedRun>,
+        most: usize,
+    ) -> Result<Submission, Error> {
+        work.results.create()?;
+        let folder = submissions(work);
+        fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        let mut ledger = Ledger::open(&folder.join("submissions.jsonl"))?;
+        let alive = ledger.alive(&job_name(work))?;
+        let (queued, runs): (Vec<_>, Vec<_>) = open.into_iter().partition(|run| alive.runs.contains(&run.id));
+        let ids = |runs: &[&PlannedRun]| runs.iter().map(|run| run.id.clone()).collect();
+        let queued = ids(&queued);
+        if runs.is_empty() {
+            return Ok(Submission {
+                arrays: Vec::new(),
+                report: None,
+                script: None,
+                runs: Vec::new(),
+                queued,
+            });
+        }
+        let batch = Batch::new(work, &self.options, runs, most);
+        let mut arrays = batch.submit(&mut ledger, alive.jobs)?;
+        let report = arrays.pop();
+        Ok(Submission { arrays, report, script: Some(batch.path("job.sh")), runs: ids(&batch.runs), queued })
     }
-    let sheet = Sheet { jobs, options, folder: next(&folder), runs, most };
-    let mut arrays = sheet.submit(&mut ledger, alive.jobs)?;
-    let report = arrays.pop();
-    Ok(Submission { arrays, report, script: Some(sheet.path("job.sh")), runs: sheet.runs, queued })
-}
 
-/// What `submit` would do, as far as it can be known without asking the queue.
-pub fn draft(jobs: &Jobs<'_>, options: &SlurmOptions) -> Result<Draft, Failure> {
-    options.check()?;
-    let most = queue::largest_array().unwrap_or(queue::USUAL_ARRAY);
-    let sheet = Sheet { jobs, options, folder: next(&jobs.folder()), runs: jobs.runs.clone(), most };
-    let mut lines = Vec::new();
-    let mut names: Vec<String> = Vec::new();
-    for (k, runs) in sheet.runs.chunks(most).enumerate() {
-        lines.push(sheet.array(k * most, runs.len(), names.last()));
-        names.push(format!("ARRAY{}", k + 1));
+    /// What [`Executor::execute`] would do, as far as it can be known without asking the queue.
+    pub fn draft(&self, work: &Assignment<'_>) -> Result<Draft, Error> {
+        self.options.check()?;
+        let most = queue::largest_array().unwrap_or(queue::USUAL_ARRAY);
+        let batch = Batch::new(work, &self.options, work.open(), most);
+        let mut lines = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for (k, runs) in batch.runs.chunks(most).enumerate() {
+            lines.push(batch.array(k * most, runs.len(), names.last()));
+            names.push(format!("ARRAY{}", k + 1));
+        }
+        if !names.is_empty() {
+            lines.push(batch.report(&names));
+        }
+        let commands = lines.iter().map(|args| {
+            let words: Vec<String> = args.iter().map(|word| shell(word)).collect();
+            format!("sbatch {}", words.join(" "))
+        });
+        Ok(Draft { commands: commands.collect(), script: script::array(&batch) })
     }
-    if !names.is_empty() {
-        lines.push(sheet.report(&names));
-    }
-    let commands = lines.iter().map(|args| {
-        let words: Vec<String> = args.iter().map(|word| shell(word)).collect();
-        format!("sbatch {}", words.join(" "))
-    });
-    Ok(Draft { commands: commands.collect(), script: script::array(jobs, &sheet.path("runs.txt")) })
 }
 
 impl Draft {

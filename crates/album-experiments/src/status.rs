@@ -1,29 +1,31 @@
 //! Where a plan stands.
 
-use super::plan::{Plan, Planned};
-use super::results::{Results, State};
+use crate::plan::{Plan, PlannedRun};
+use crate::results::{Pace, Results, State};
 use album_base::number::{grouped, seconds};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The states of all runs of a plan.
+#[derive(Debug)]
 pub struct Status<'a> {
     plan: &'a Plan,
     results: &'a Results,
     rows: Vec<Row<'a>>,
 }
 
+#[derive(Debug)]
 struct Row<'a> {
-    run: &'a Planned,
+    run: &'a PlannedRun,
     state: State,
     step: u64,
     ms_per_step: f64,
 }
 
-/// `--json`.
-#[derive(Serialize)]
-pub struct Json {
+/// A status for programs.
+#[derive(Debug, Serialize)]
+pub struct StatusJson {
     experiment: String,
     scale: String,
     finished: usize,
@@ -38,7 +40,7 @@ pub struct Json {
     runs: Vec<JsonRun>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct JsonRun {
     id: String,
     state: &'static str,
@@ -51,13 +53,24 @@ struct JsonRun {
 }
 
 impl<'a> Status<'a> {
-    /// Looks at every run.
+    /// Reads the states. Files of runs that wait or are finished are not opened, but for a few whose speed tells how
+    /// long the rest takes.
     pub fn read(plan: &'a Plan, results: &'a Results) -> Self {
-        let row = |run: &'a Planned| {
-            let state = results.state(run);
-            let progress = results.progress(&run.id);
-            let step = if matches!(state, State::Finished) { run.steps() } else { progress.step };
-            Row { run, state, step, ms_per_step: progress.ms_per_step }
+        const TIMED: usize = 16;
+        let listing = results.list();
+        let mut timed = 0;
+        let row = |run: &'a PlannedRun| {
+            let state = listing.state(run);
+            let pace = match state {
+                State::Waiting => Pace::default(),
+                State::Finished if timed >= TIMED => Pace::default(),
+                _ => {
+                    timed += usize::from(matches!(state, State::Finished));
+                    results.pace(&run.id)
+                }
+            };
+            let step = if matches!(state, State::Finished) { run.steps() } else { pace.step };
+            Row { run, state, step, ms_per_step: pace.ms_per_step }
         };
         Status { plan, results, rows: plan.runs.iter().map(row).collect() }
     }
@@ -136,7 +149,7 @@ impl<'a> Status<'a> {
     }
 
     /// For programs.
-    pub fn json(&self, report: Option<&Path>) -> Json {
+    pub fn json(&self, report: Option<&Path>) -> StatusJson {
         let run = |row: &Row<'_>| JsonRun {
             id: row.run.id.clone(),
             state: row.state.word(),
@@ -150,7 +163,7 @@ impl<'a> Status<'a> {
                 _ => None,
             },
         };
-        Json {
+        StatusJson {
             experiment: self.plan.experiment.name.clone(),
             scale: self.plan.scale.to_string(),
             finished: self.count("finished"),

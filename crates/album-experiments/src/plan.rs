@@ -1,47 +1,67 @@
 //! From an experiment to runs with stable identifiers.
 
-use album::Error as Failure;
-use album::config::{self, RunConfig};
-use album::{Location, Overrides, Preset, Problem, Resources};
-use album_experiments::{Experiment, Scale, Selection, Spec, environment};
+use crate::experiment::{Command, Experiment, PresetName, Scale, Selection, Spec, environment};
+use album::{Error, Location, Overrides, Problem, Resources, RunConfig, config};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// What is to be done.
+/// An experiment, or a part of it, by name: what a plan is made of, small enough for a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// What [`Experiment::find`] takes.
+    pub experiment: String,
+    /// The budget.
+    pub scale: Scale,
+    /// The part.
+    pub selection: Selection,
+}
+
+impl Request {
+    /// Expands it.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        Plan::new(Experiment::find(&self.experiment)?, self.scale, &self.selection)
+    }
+}
+
+/// The runs of an experiment.
+#[derive(Debug)]
 pub struct Plan {
     /// The experiment.
     pub experiment: Experiment,
     /// Its scale.
     pub scale: Scale,
-    /// Every run once, whatever number of cells it serves.
-    pub runs: Vec<Planned>,
-    /// The cells' runs, each with its place in `runs`.
+    /// Every run once, whatever number of arms it serves.
+    pub runs: Vec<PlannedRun>,
+    /// The arms' runs, each with its place in `runs`.
     pub specs: Vec<(Spec, usize)>,
 }
 
-/// One run.
-pub struct Planned {
+/// A run that a plan has.
+#[derive(Clone, Debug)]
+pub struct PlannedRun {
     /// Readable, and unique by the content of what is run: two experiments with the same run share it.
     pub id: String,
-    /// What is run.
+    /// What it does.
     pub work: Work,
 }
 
-/// What is run.
+/// What a run does.
+#[derive(Clone, Debug)]
 pub enum Work {
-    /// A training run.
+    /// Trains an agent.
     Train {
-        /// Its resolved configuration.
+        /// The resolved configuration.
         config: Box<RunConfig>,
         /// Whether the boundedness condition may be violated.
         allow_unbounded: bool,
     },
-    /// A command of album; `{out}` is the folder of the run.
-    Command(Vec<String>),
+    /// Writes the files of a command into the folder of the run.
+    Command(Command),
 }
 
-impl Planned {
+impl PlannedRun {
     /// Gradient steps, for progress; a command counts as one.
     pub fn steps(&self) -> u64 {
         match &self.work {
@@ -53,14 +73,19 @@ impl Planned {
     /// The command that does the same by itself.
     pub fn command(&self, spec: Option<&Spec>) -> String {
         match (&self.work, spec) {
-            (Work::Command(args), _) => format!("album {}", args.join(" ").replace("{out}", &self.id)),
-            (Work::Train { config, .. }, Some(spec)) => {
+            (Work::Command(command), _) => command.line(&self.id),
+            (Work::Train { .. }, Some(spec)) => {
                 let mut command =
                     format!("album train {} --agent {} --seed {}", spec.task, spec.agent, spec.seed);
+                match spec.preset {
+                    Some(PresetName::Paper) => command.push_str(" --preset paper"),
+                    Some(PresetName::Small) => command.push_str(" --preset small"),
+                    None => {}
+                }
                 for pair in &spec.set {
                     command.push_str(&format!(" --set {}", shell(pair)));
                 }
-                if let Some(data) = &config.data {
+                if let Some(data) = &spec.data {
                     command.push_str(&format!(" --data {}", shell(&data.display().to_string())));
                 }
                 if spec.allow_unbounded {
@@ -81,19 +106,19 @@ pub fn shell(word: &str) -> String {
 
 impl Plan {
     /// Expands a part of an experiment.
-    pub fn new(experiment: Experiment, scale: Scale, selection: &Selection) -> Result<Self, Failure> {
+    pub fn new(experiment: Experiment, scale: Scale, selection: &Selection) -> Result<Self, Error> {
         let mut plan = Plan { scale, runs: Vec::new(), specs: Vec::new(), experiment };
-        let command = plan.experiment.grid(scale).command.clone();
-        if !command.is_empty() {
-            let id = format!("{}-{scale}-{}", plan.experiment.name, digest(&command.join("\n")));
-            plan.runs.push(Planned { id, work: Work::Command(command) });
+        if let Some(command) = plan.experiment.grid(scale).command.clone() {
+            let id = format!("{}-{scale}-{}", plan.experiment.name, digest(&command.line("{out}")));
+            plan.runs.push(PlannedRun { id, work: Work::Command(command) });
             return Ok(plan);
         }
+        let mut places: HashMap<String, usize> = HashMap::new();
         for spec in plan.experiment.select(scale, selection)? {
-            let config = resolve(&spec, scale).map_err(|failure| match failure {
-                Failure::Config(reason) => {
+            let config = resolve(&spec).map_err(|error| match error {
+                Error::Config(reason) => {
                     let label = &plan.experiment.variants[spec.variant].label;
-                    Failure::Config(format!("experiment {}, `{label}`: {reason}", plan.experiment.name))
+                    Error::Config(format!("experiment {}, `{label}`: {reason}", plan.experiment.name))
                 }
                 other => other,
             })?;
@@ -105,9 +130,9 @@ impl Plan {
                 spec.seed,
                 digest(&config.to_toml()?)
             );
-            let place = plan.runs.iter().position(|run| run.id == id).unwrap_or_else(|| {
+            let place = *places.entry(id.clone()).or_insert_with(|| {
                 let work = Work::Train { config: Box::new(config), allow_unbounded: spec.allow_unbounded };
-                plan.runs.push(Planned { id, work });
+                plan.runs.push(PlannedRun { id, work });
                 plan.runs.len() - 1
             });
             plan.specs.push((spec, place));
@@ -121,9 +146,9 @@ impl Plan {
     }
 
     /// The run of an identifier.
-    pub fn find(&self, id: &str) -> Result<&Planned, Failure> {
+    pub fn find(&self, id: &str) -> Result<&PlannedRun, Error> {
         self.runs.iter().find(|run| run.id == id).ok_or_else(|| {
-            Failure::Config(format!(
+            Error::Config(format!(
                 "{} has no run `{id}`; `album reproduce {} --scale {} --dry-run` lists them",
                 self.name(),
                 shell(&self.experiment.argument),
@@ -132,8 +157,8 @@ impl Plan {
         })
     }
 
-    /// Refuses tasks without data and environments that cannot be made, before anything starts.
-    pub fn check(&self, python: Option<&Path>) -> Result<(), Failure> {
+    /// Refuses tasks without data and environments that cannot be made, before anything starts. Makes no data.
+    pub fn check(&self, python: Option<&Path>) -> Result<(), Error> {
         let mut missing = BTreeSet::new();
         let mut seen = BTreeSet::new();
         for (spec, _) in &self.specs {
@@ -143,10 +168,10 @@ impl Plan {
             let problem = Problem::from(spec.task);
             match problem.locate(spec.data.as_deref()) {
                 Ok(Location::Found(path)) if !path.exists() => {
-                    return Err(Failure::Config(format!("{}: no such file or folder", path.display())));
+                    return Err(Error::Config(format!("{}: no such file or folder", path.display())));
                 }
                 Ok(_) => {}
-                Err(Failure::Config(_)) => {
+                Err(Error::Config(_)) => {
                     missing.insert(problem.how_to_get());
                 }
                 Err(other) => return Err(other),
@@ -154,7 +179,7 @@ impl Plan {
         }
         if !missing.is_empty() {
             let commands: Vec<String> = missing.into_iter().collect();
-            return Err(Failure::Config(format!(
+            return Err(Error::Config(format!(
                 "{} needs data that is not here; nothing was started. Get it with\n    {}\nor choose tasks with --tasks",
                 self.name(),
                 commands.join("\n    ")
@@ -166,19 +191,13 @@ impl Plan {
 }
 
 /// The configuration of a run: that of `album train` with the same settings.
-fn resolve(spec: &Spec, scale: Scale) -> Result<RunConfig, Failure> {
-    let preset = match scale {
-        Scale::Small => Preset::Small,
-        Scale::Paper => Preset::Paper,
-    };
-    let problem = Problem::from(spec.task);
+fn resolve(spec: &Spec) -> Result<RunConfig, Error> {
     let overrides = Overrides {
-        problem: Some(problem),
+        problem: Some(Problem::from(spec.task)),
         seed: Some(spec.seed),
         data: spec.data.clone(),
         agent: Some(spec.agent.clone()),
-        // Small networks suit PointMaze; other tasks keep their own preset at any scale.
-        preset: problem.is_native().then_some(preset),
+        preset: spec.preset.map(Into::into),
         set: spec.set.clone(),
         ..Overrides::default()
     };

@@ -1,50 +1,42 @@
-//! What users tell Slurm about the jobs.
+//! What Slurm is told about the jobs.
 
-use album::Error as Failure;
+use album::Error;
 
 /// Seconds before the time limit at which a run is asked to save its state. Slurm may be a minute early, and an
 /// evaluation may have to end first.
 pub const NOTICE: u64 = 300;
 
-/// Options of `--executor slurm`.
-#[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Options of --executor slurm")]
+/// What Slurm is told about the jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlurmOptions {
-    /// Time limit of a job; a run that needs longer is saved, queued again and goes on
-    #[arg(long = "slurm-time", value_name = "[D-]H:M:S", default_value = "24:00:00")]
+    /// Time limit of a job, as Slurm writes it; a run that needs longer is saved, queued again and resumed.
     pub time: String,
-    /// Partition (default: the cluster's)
-    #[arg(long = "slurm-partition", value_name = "NAME")]
+    /// Partition, where it is not the cluster's default.
     pub partition: Option<String>,
-    /// Account (default: yours)
-    #[arg(long = "slurm-account", value_name = "NAME")]
+    /// Account, where it is not the user's default.
     pub account: Option<String>,
-    /// Processors of a run
-    #[arg(long = "slurm-cpus", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Processors of a run.
     pub cpus: u32,
-    /// Memory of a run
-    #[arg(long = "slurm-mem", value_name = "SIZE", default_value = "4G")]
+    /// Memory of a run, as Slurm writes it.
     pub mem: String,
-    /// Runs at the same time, at most
-    #[arg(long = "slurm-concurrent", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Runs at the same time, at most.
     pub concurrent: Option<u32>,
-    /// One more argument for sbatch, e.g. --slurm-args=--qos=long; may be repeated
-    #[arg(long = "slurm-args", value_name = "ARG", allow_hyphen_values = true)]
+    /// More arguments for `sbatch`.
     pub args: Vec<String>,
 }
 
 impl SlurmOptions {
     /// Refuses a limit that would be over before a run has done anything.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> Result<(), Error> {
         let Some(seconds) = seconds(&self.time) else {
-            return Err(Failure::Usage(format!(
+            return Err(Error::Usage(format!(
                 "--slurm-time {}: expected a time as Slurm writes it: minutes, hours:minutes:seconds or \
                  days-hours:minutes:seconds",
                 self.time
             )));
         };
         if seconds < 2 * NOTICE {
-            return Err(Failure::Usage(format!(
+            return Err(Error::Usage(format!(
                 "--slurm-time {} is too short: runs are asked to save their state {} minutes before the limit; give \
                  {} minutes or more",
                 self.time,

@@ -32,7 +32,7 @@ ended() {
 trap limit USR1
 trap ended TERM
 
-"${album[@]}" --run "$run" >>"$logs/$run.log" 2>&1 &
+"${album[@]}" --job "$jobs/$run.json" >>"$logs/$run.log" 2>&1 &
 pid=$!
 # The signal came before there was a process to tell.
 [ "$reason" = limit ] && kill -TERM "$pid"

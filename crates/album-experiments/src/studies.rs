@@ -1,13 +1,14 @@
 //! What the runs of a plan say, for the report.
 
-use super::plan::{Plan, Work, shell};
-use super::results::{Results, State};
-use album::Error as Failure;
-use album_experiments::{Arm, Run, Study};
+use crate::experiment::{Experiment, Scale, names};
+use crate::plan::{Plan, Work, shell};
+use crate::results::{Results, State};
+use crate::study::{Arm, Run, Study};
+use album::Error;
 use std::path::Path;
 
 /// The study of a plan with the runs that there are; those that have not begun are in it too.
-pub fn study(plan: &Plan, results: &Results) -> Result<Study, Failure> {
+pub fn study(plan: &Plan, results: &Results) -> Result<Study, Error> {
     let experiment = &plan.experiment;
     let mut study = Study {
         name: experiment.name.clone(),
@@ -66,12 +67,12 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Failure> {
 }
 
 /// The studies of every experiment of which a results folder has a run.
-pub fn all(folder: &Path) -> Result<Vec<Study>, Failure> {
+pub fn all(folder: &Path) -> Result<Vec<Study>, Error> {
     let results = Results::at(folder)?;
     let mut studies = Vec::new();
-    for scale in [album_experiments::Scale::Small, album_experiments::Scale::Paper] {
-        for name in album_experiments::names() {
-            let plan = Plan::new(album_experiments::Experiment::find(name)?, scale, &Default::default())?;
+    for scale in [Scale::Small, Scale::Paper] {
+        for name in names() {
+            let plan = Plan::new(Experiment::find(name)?, scale, &Default::default())?;
             if plan.runs.iter().any(|run| results.run(&run.id).is_dir()) {
                 studies.push(study(&plan, &results)?);
             }

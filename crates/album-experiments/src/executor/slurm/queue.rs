@@ -1,6 +1,6 @@
 //! Talking to Slurm, and remembering what was submitted.
 
-use album::Error as Failure;
+use album::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,34 +12,34 @@ use std::process::Command;
 pub const USUAL_ARRAY: usize = 1001;
 
 /// What a program of Slurm prints; what it complains of, if it fails.
-pub fn ask(program: &str, args: &[String]) -> Result<String, Failure> {
+pub fn ask(program: &str, args: &[String]) -> Result<String, Error> {
     let output = Command::new(program).args(args).output().map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Failure::Tool(format!(
+        std::io::ErrorKind::NotFound => Error::Tool(format!(
             "--executor slurm needs {program}, a program of Slurm, which is not in PATH; run this on a machine of the \
              cluster, or use --executor local"
         )),
-        _ => Failure::Tool(format!("cannot start {program}: {e}")),
+        _ => Error::Tool(format!("cannot start {program}: {e}")),
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(Failure::Tool(format!("{program} failed ({}): {}", output.status, said.trim())))
+    Err(Error::Tool(format!("{program} failed ({}): {}", output.status, said.trim())))
 }
 
 /// Submits a job; its number.
-pub fn submit(args: &[String]) -> Result<String, Failure> {
+pub fn submit(args: &[String]) -> Result<String, Error> {
     let said = ask("sbatch", args)?;
     // With several clusters, the cluster's name follows.
     let id = said.trim().split(';').next().unwrap_or_default();
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Failure::Tool(format!("sbatch printed `{}`, expected the number of a job", said.trim())));
+        return Err(Error::Tool(format!("sbatch printed `{}`, expected the number of a job", said.trim())));
     }
     Ok(id.to_owned())
 }
 
 /// How many tasks an array may have here.
-pub fn largest_array() -> Result<usize, Failure> {
+pub fn largest_array() -> Result<usize, Error> {
     let settings = ask("scontrol", &["show".into(), "config".into()])?;
     let number = |text: &str| {
         let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
@@ -55,7 +55,7 @@ pub fn largest_array() -> Result<usize, Failure> {
         .and_then(|all| all.split(',').find_map(|one| one.strip_prefix("max_array_tasks=")))
         .and_then(number);
     match size.min(tasks.unwrap_or(size)) {
-        0 => Err(Failure::Tool("this cluster does not allow job arrays (MaxArraySize is 0)".into())),
+        0 => Err(Error::Tool("this cluster does not allow job arrays (MaxArraySize is 0)".into())),
         most => Ok(most),
     }
 }
@@ -86,36 +86,36 @@ pub struct Alive {
 
 impl Ledger {
     /// Opens the list of jobs, which is made if there is none.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let options = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut file = options.map_err(Failure::io(path))?;
+        let mut file = options.map_err(Error::io(path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(Failure::Tool(format!(
+                return Err(Error::Tool(format!(
                     "{}: another process is submitting the same experiment",
                     path.display()
                 )));
             }
-            Err(TryLockError::Error(e)) => return Err(Failure::io(path)(e)),
+            Err(TryLockError::Error(e)) => return Err(Error::io(path)(e)),
         }
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(Failure::io(path))?;
+        file.read_to_string(&mut text).map_err(Error::io(path))?;
         // A line that was cut short by a crash is of a job that the lock of the run directory still guards.
         let records = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Ok(Ledger { path: path.into(), file, records })
     }
 
     /// Notes a job that Slurm has taken.
-    pub fn note(&mut self, job: &str, runs: &[String]) -> Result<(), Failure> {
+    pub fn note(&mut self, job: &str, runs: &[String]) -> Result<(), Error> {
         let record = Record { job: job.into(), runs: runs.into() };
-        let line = serde_json::to_string(&record).map_err(|e| Failure::Tool(e.to_string()))?;
+        let line = serde_json::to_string(&record).map_err(|e| Error::Tool(e.to_string()))?;
         let written = self.file.write_all(format!("{line}\n").as_bytes()).and_then(|()| self.file.sync_all());
-        written.map_err(Failure::io(&self.path))
+        written.map_err(Error::io(&self.path))
     }
 
     /// Which of the jobs are waiting or running. `name` is the name of all of them: numbers can come back after years.
-    pub fn alive(&self, name: &str) -> Result<Alive, Failure> {
+    pub fn alive(&self, name: &str) -> Result<Alive, Error> {
         if self.records.is_empty() {
             return Ok(Alive::default());
         }

@@ -4,16 +4,22 @@
 //! album-results.json   the format
 //! runs/ID/             a run directory, or the files of a command
 //! logs/ID.log          what the run printed
+//! jobs/ID.json         what a process was told to do
+//! finished/ID          an empty file for each run that is done
 //! failed/ID.json       why it failed, until it is tried again
 //! reports/NAME-SCALE/  the pages and tables
 //! slurm/NAME-SCALE/    what was submitted
 //! ```
 
-use super::plan::{Planned, Work};
-use album::Error as Failure;
+use crate::plan::{PlannedRun, Work};
+use album::Error;
 use album_base::atomic;
 use album_train::{Records, RunDir, RunResult};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 const FORMAT_FILE: &str = "album-results.json";
@@ -22,7 +28,7 @@ const FORMAT: u32 = 1;
 const DONE: &str = "album-done.json";
 
 /// A results folder.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Results {
     folder: PathBuf,
 }
@@ -42,14 +48,14 @@ pub struct FailureNote {
     pub message: String,
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Clone, Debug)]
 pub enum State {
-    /// Not begun.
+    /// Not started.
     Waiting,
     /// A process works on it.
     Running,
-    /// Begun and stopped; it can go on.
+    /// Started and stopped; it can be resumed.
     Interrupted,
     /// Done.
     Finished,
@@ -71,12 +77,38 @@ impl State {
 }
 
 /// How many steps a run has done, and how fast.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Updates.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pace {
+    /// Gradient steps.
     pub step: u64,
-    /// Milliseconds of one, evaluations included.
+    /// Milliseconds per step, evaluations included.
     pub ms_per_step: f64,
+}
+
+/// What a results folder holds, by the listings of three of its folders: the states of thousands of runs cost no look
+/// into each of them.
+#[derive(Debug)]
+pub struct Listing<'a> {
+    results: &'a Results,
+    started: HashSet<OsString>,
+    finished: HashSet<OsString>,
+    failed: HashSet<OsString>,
+}
+
+impl Listing<'_> {
+    /// The state of a run as it was at the time of the listing; only those that are neither waiting nor finished are
+    /// looked into.
+    pub fn state(&self, run: &PlannedRun) -> State {
+        let id = OsStr::new(&run.id);
+        let started = self.started.contains(id);
+        if started && self.finished.contains(id) {
+            return State::Finished;
+        }
+        if !started && !self.failed.contains(OsStr::new(&format!("{}.json", run.id))) {
+            return State::Waiting;
+        }
+        self.results.state(run)
+    }
 }
 
 impl Results {
@@ -86,12 +118,12 @@ impl Results {
     }
 
     /// A folder to look at, which need not exist. One of another version is refused.
-    pub fn at(folder: &Path) -> Result<Self, Failure> {
+    pub fn at(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FORMAT_FILE);
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 let refuse = |what: String| {
-                    Failure::Config(format!(
+                    Error::Config(format!(
                         "{}: {what}, expected format {FORMAT}; use another folder (--results DIR), or the album \
                          that made this one",
                         path.display()
@@ -105,24 +137,24 @@ impl Results {
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 // Someone may be making it just now; what is written first has a name that begins with a dot.
-                let foreign = |name: std::ffi::OsString| !name.to_string_lossy().starts_with('.');
+                let foreign = |name: OsString| !name.to_string_lossy().starts_with('.');
                 let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
                 if entries.any(|entry| foreign(entry.file_name())) && !path.is_file() {
-                    return Err(Failure::Config(format!(
+                    return Err(Error::Config(format!(
                         "{} has files and is no results folder (there is no {FORMAT_FILE}); name a new one with \
                          --results DIR",
                         folder.display()
                     )));
                 }
             }
-            Err(e) => return Err(Failure::io(&path)(e)),
+            Err(e) => return Err(Error::io(&path)(e)),
         }
         Ok(Results { folder: folder.to_path_buf() })
     }
 
     /// Makes what is missing of the folder.
-    pub fn create(&self) -> Result<(), Failure> {
-        std::fs::create_dir_all(&self.folder).map_err(Failure::io(&self.folder))?;
+    pub fn create(&self) -> Result<(), Error> {
+        std::fs::create_dir_all(&self.folder).map_err(Error::io(&self.folder))?;
         // First, because it tells this folder from others.
         if !Self::is_one(&self.folder) {
             write_json(
@@ -130,9 +162,9 @@ impl Results {
                 &Format { format: FORMAT, album: env!("CARGO_PKG_VERSION").into() },
             )?;
         }
-        for part in ["runs", "logs", "failed", "reports"] {
+        for part in ["runs", "logs", "jobs", "finished", "failed", "reports"] {
             let path = self.folder.join(part);
-            std::fs::create_dir_all(&path).map_err(Failure::io(&path))?;
+            std::fs::create_dir_all(&path).map_err(Error::io(&path))?;
         }
         Ok(())
     }
@@ -162,26 +194,51 @@ impl Results {
     }
 
     /// Notes that a run failed.
-    pub fn fail(&self, id: &str, note: &FailureNote) -> Result<(), Failure> {
+    pub fn fail(&self, id: &str, note: &FailureNote) -> Result<(), Error> {
         write_json(&self.note(id), note)
     }
 
     /// Forgets an earlier failure.
-    pub fn forgive(&self, id: &str) -> Result<(), Failure> {
+    pub fn forgive(&self, id: &str) -> Result<(), Error> {
         let path = self.note(id);
         match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Failure::io(&path)(e)),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&path)(e)),
             _ => Ok(()),
         }
     }
 
+    /// The file with what a process is told to do.
+    pub fn job(&self, id: &str) -> PathBuf {
+        self.folder.join("jobs").join(format!("{id}.json"))
+    }
+
+    /// Lists what there is.
+    pub fn list(&self) -> Listing<'_> {
+        let names = |part: &str| {
+            let entries = std::fs::read_dir(self.folder.join(part)).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name()).collect()
+        };
+        Listing {
+            results: self,
+            started: names("runs"),
+            finished: names("finished"),
+            failed: names("failed"),
+        }
+    }
+
     /// Notes that a command is done.
-    pub fn done(&self, id: &str, seconds: f64) -> Result<(), Failure> {
+    pub fn done(&self, id: &str, seconds: f64) -> Result<(), Error> {
         write_json(&self.run(id).join(DONE), &serde_json::json!({ "wall_seconds": seconds }))
     }
 
-    /// How far a run is.
-    pub fn state(&self, run: &Planned) -> State {
+    /// Notes that a run is finished, for [`Results::list`]; the run's own files say so too.
+    pub fn mark_finished(&self, id: &str) -> Result<(), Error> {
+        let path = self.folder.join("finished").join(id);
+        std::fs::write(&path, []).map_err(Error::io(&path))
+    }
+
+    /// The state of a run, by its own files.
+    pub fn state(&self, run: &PlannedRun) -> State {
         let path = self.run(&run.id);
         let finished = match &run.work {
             Work::Train { .. } => self.result(&run.id).is_some_and(|result| result.finished),
@@ -208,7 +265,7 @@ impl Results {
     }
 
     /// What a run has written.
-    pub fn records(&self, id: &str) -> Result<Option<Records>, Failure> {
+    pub fn records(&self, id: &str) -> Result<Option<Records>, Error> {
         let path = self.run(id);
         if !path.join("config.toml").is_file() {
             return Ok(None);
@@ -216,24 +273,44 @@ impl Results {
         Ok(Some(Records::read(&path)?))
     }
 
-    /// The steps of a run by its log of times, which is written as it goes.
-    pub fn progress(&self, id: &str) -> Progress {
-        let text = std::fs::read_to_string(self.run(id).join("timing.csv")).unwrap_or_default();
-        // A last line without its end is still being written.
+    /// The steps of a run by the end of its log of times, which grows as it goes.
+    pub fn pace(&self, id: &str) -> Pace {
+        let text = tail(&self.run(id).join("timing.csv"), 512);
+        // A last line without its end is still being written, and the first may have lost its beginning.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut numbers = whole.lines().last().unwrap_or_default().rsplit(',');
         let mut next = || numbers.next().and_then(|field| field.parse::<f64>().ok());
         match (next(), next()) {
             (Some(step), Some(seconds)) if step > 0.0 => {
-                Progress { step: step as u64, ms_per_step: 1e3 * seconds / step }
+                Pace { step: step as u64, ms_per_step: 1e3 * seconds / step }
             }
-            _ => Progress::default(),
+            _ => Pace::default(),
         }
+    }
+
+    /// The last lines that a run printed.
+    pub fn log_end(&self, id: &str, lines: usize) -> String {
+        let text = tail(&self.log(id), 8192);
+        let all: Vec<&str> = text.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
     }
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|e| Failure::Numerical(e.to_string()))?;
+/// The last bytes of a file; nothing if it cannot be read.
+fn tail(path: &Path, bytes: u64) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        Ok(text)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
+}
+
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::Numerical(e.to_string()))?;
     text.push(b'\n');
-    atomic::write(path, &text).map_err(Failure::io(path))
+    atomic::write(path, &text).map_err(Error::io(path))
 }

@@ -1,0 +1,82 @@
+//! What `album reproduce` shows while runs are done.
+
+use album_experiments::executor::Event;
+use album_experiments::{Plan, PlannedRun};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::collections::HashMap;
+
+/// A bar for all steps and one for each run at work; plain lines where standard error is no terminal.
+pub struct Screen {
+    all: MultiProgress,
+    total: Option<ProgressBar>,
+    steps: u64,
+    runs: HashMap<String, ProgressBar>,
+}
+
+impl Screen {
+    /// An empty screen; the first [`Event::Total`] draws the bar of all steps.
+    pub fn new(plan: &Plan) -> Self {
+        let steps = plan.runs.iter().map(PlannedRun::steps).sum();
+        Screen { all: MultiProgress::new(), total: None, steps, runs: HashMap::new() }
+    }
+
+    /// Shows what an executor tells.
+    pub fn show(&mut self, event: Event<'_>) {
+        match event {
+            Event::Note(line) => self.say(&line),
+            Event::Started(run) => {
+                let bar = ProgressBar::new(run.steps());
+                let bar = match &self.total {
+                    Some(total) => self.all.insert_before(total, bar),
+                    None => self.all.add(bar),
+                };
+                bar.set_style(style("{percent:>10} % [{bar:30}] {pos}/{len}  {wide_msg}"));
+                bar.set_message(run.id.clone());
+                self.runs.insert(run.id.clone(), bar);
+            }
+            Event::Step(run, step) => {
+                if let Some(bar) = self.runs.get(&run.id) {
+                    bar.set_position(step);
+                }
+            }
+            Event::Ended(run) => {
+                if let Some(bar) = self.runs.remove(&run.id) {
+                    bar.finish_and_clear();
+                    self.all.remove(&bar);
+                }
+            }
+            Event::Total(done) => match &self.total {
+                Some(bar) => bar.set_position(done),
+                None => {
+                    let bar = self.all.add(ProgressBar::new(self.steps));
+                    bar.set_style(style("{prefix:>12} [{bar:30}] {percent:>3} %  eta {eta}"));
+                    bar.set_prefix("all");
+                    bar.set_position(done);
+                    // What was done before says nothing about the time to go.
+                    bar.reset_eta();
+                    self.total = Some(bar);
+                }
+            },
+        }
+    }
+
+    /// Removes the bars.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.total {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn say(&self, line: &str) {
+        let hidden = self.total.as_ref().is_none_or(ProgressBar::is_hidden);
+        if hidden || self.all.println(line).is_err() {
+            eprintln!("{line}");
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}

@@ -1,0 +1,128 @@
+//! One piece of work for a process of its own: a run, or the report of a plan. A job is handed over as a small file, so
+//! that the process neither repeats the options of who started it nor expands the experiment again.
+
+use crate::experiment::Command;
+use crate::plan::{PlannedRun, Request, Work};
+use crate::results::{FailureNote, Results, State, write_json};
+use album::{Error, Resources, config};
+use album_train::{RunDir, TrainError};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What a process is told to do.
+#[derive(Debug)]
+pub enum Job {
+    /// A run of a plan.
+    Run(PlannedRun),
+    /// The report of a plan.
+    Report(Request),
+}
+
+/// The file of a job.
+#[derive(Serialize, Deserialize)]
+struct JobFile {
+    /// The results folder.
+    results: PathBuf,
+    work: JobWork,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum JobWork {
+    /// A run that trains; the configuration is the text of a `config.toml`.
+    Train { id: String, config: String, allow_unbounded: bool },
+    /// A run that is a command.
+    Command { id: String, command: Command },
+    /// A report.
+    Report(Request),
+}
+
+impl Job {
+    /// Writes the job to a file, which says as well where its results go.
+    pub fn write(&self, results: &Results, file: &Path) -> Result<(), Error> {
+        let work = match self {
+            Job::Report(request) => JobWork::Report(request.clone()),
+            Job::Run(PlannedRun { id, work: Work::Command(command) }) => {
+                JobWork::Command { id: id.clone(), command: command.clone() }
+            }
+            Job::Run(PlannedRun { id, work: Work::Train { config, allow_unbounded } }) => JobWork::Train {
+                id: id.clone(),
+                config: config.to_toml()?,
+                allow_unbounded: *allow_unbounded,
+            },
+        };
+        write_json(file, &JobFile { results: results.folder().to_path_buf(), work })
+    }
+
+    /// Reads a job and the results folder that it is for.
+    pub fn read(file: &Path) -> Result<(Job, Results), Error> {
+        let text = std::fs::read(file).map_err(Error::io(file))?;
+        let JobFile { results, work } = serde_json::from_slice(&text)
+            .map_err(|e| Error::Config(format!("{}: not a job of `album reproduce`: {e}", file.display())))?;
+        let job = match work {
+            JobWork::Report(request) => Job::Report(request),
+            JobWork::Command { id, command } => Job::Run(PlannedRun { id, work: Work::Command(command) }),
+            JobWork::Train { id, config, allow_unbounded } => {
+                let config = Box::new(config::read(&config, &file.display().to_string())?);
+                Job::Run(PlannedRun { id, work: Work::Train { config, allow_unbounded } })
+            }
+        };
+        Ok((job, Results::at(&results)?))
+    }
+}
+
+/// What a run needs from the program that does it.
+pub trait Host {
+    /// Trains a run that is ready, to its end or until a signal.
+    fn train(&mut self, run: album::Run) -> Result<(), Error>;
+    /// Runs a command with its files in `out`.
+    fn command(&mut self, command: &Command, out: &Path) -> Result<(), Error>;
+}
+
+/// Starts a run, or resumes it, or does nothing if it is finished. A failure is noted in the folder.
+pub fn run(
+    results: &Results,
+    run: &PlannedRun,
+    resources: &Resources,
+    host: &mut dyn Host,
+) -> Result<(), Error> {
+    if matches!(results.state(run), State::Finished) {
+        return results.mark_finished(&run.id);
+    }
+    results.forgive(&run.id)?;
+    let outcome = work(results, run, resources, host);
+    match &outcome {
+        Ok(()) => results.mark_finished(&run.id)?,
+        Err(Error::Stopped(_) | Error::Train(TrainError::Locked { .. })) => {}
+        Err(error) => {
+            let note = FailureNote { code: Some(error.exit_code()), message: error.to_string() };
+            results.fail(&run.id, &note)?;
+        }
+    }
+    outcome
+}
+
+fn work(
+    results: &Results,
+    run: &PlannedRun,
+    resources: &Resources,
+    host: &mut dyn Host,
+) -> Result<(), Error> {
+    let path = results.run(&run.id);
+    match &run.work {
+        Work::Train { .. } if path.join("config.toml").is_file() => {
+            host.train(album::Run::resume(&path, resources)?)
+        }
+        Work::Train { config, allow_unbounded } => {
+            host.train(album::Run::begin(config.as_ref().clone(), &path, *allow_unbounded, resources)?)
+        }
+        Work::Command(command) => {
+            let start = Instant::now();
+            std::fs::create_dir_all(&path).map_err(Error::io(&path))?;
+            let _lock = RunDir::lock(&path)?;
+            host.command(command, &path)?;
+            results.done(&run.id, start.elapsed().as_secs_f64())
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Plans, the folder of their results, and what it costs to look at it.
+#![allow(clippy::unwrap_used)]
+
+use album_experiments::job::Job;
+use album_experiments::{
+    Command, Experiment, Plan, PlannedRun, Request, Results, Scale, Selection, State, Status, Work, names,
+};
+use std::time::{Duration, Instant};
+
+fn plan(name: &str, scale: Scale) -> Plan {
+    Plan::new(Experiment::find(name).unwrap(), scale, &Selection::default()).unwrap()
+}
+
+/// The paper's largest plan. Each state of a run is there: waiting, finished, interrupted, failed.
+#[test]
+fn the_status_of_thousands_of_runs_takes_milliseconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::at(folder.path()).unwrap();
+    results.create().unwrap();
+    let plan = plan("main", Scale::Paper);
+    assert_eq!(plan.runs.len(), 4400);
+    for (k, run) in plan.runs.iter().enumerate() {
+        let path = results.run(&run.id);
+        if k < 4000 {
+            std::fs::create_dir(&path).unwrap();
+            // Logs of a long run, which must not be read whole.
+            if k % 100 == 0 {
+                let lines: String = (1..2000).map(|n| format!("{},{n}\n", n as f64 / 50.0)).collect();
+                std::fs::write(path.join("timing.csv"), format!("seconds,step\n{lines}")).unwrap();
+            }
+        }
+        match k {
+            0..3980 => results.mark_finished(&run.id).unwrap(),
+            3980..4000 => std::fs::write(path.join("config.toml"), "").unwrap(),
+            4000..4010 => {
+                let note = album_experiments::FailureNote { code: Some(4), message: "a NaN".into() };
+                results.fail(&run.id, &note).unwrap();
+            }
+            _ => {}
+        }
+    }
+    let read = || {
+        let start = Instant::now();
+        let text = Status::read(&plan, &results).text();
+        (start.elapsed(), text)
+    };
+    let (_, text) = read();
+    assert!(
+        text.starts_with("main-paper: 4400 runs, 3980 finished, 20 interrupted, 10 failed, 390 waiting"),
+        "{}",
+        text.lines().next().unwrap()
+    );
+    // The quickest of several: other tests use the same processors.
+    let quickest = (0..20).map(|_| read().0).min().unwrap();
+    assert!(quickest < Duration::from_millis(50), "{quickest:?}");
+}
+
+#[test]
+fn a_run_that_another_command_finished_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::at(folder.path()).unwrap();
+    results.create().unwrap();
+    let plan = plan("k-sweep", Scale::Small);
+    let fake = crate::common::Fake::default();
+    fake.write(&results.run(&plan.runs[0].id));
+    let listing = results.list();
+    assert!(matches!(listing.state(&plan.runs[0]), State::Finished));
+    assert!(matches!(listing.state(&plan.runs[1]), State::Waiting));
+    // A note of a run that somebody removed says nothing.
+    results.mark_finished(&plan.runs[1].id).unwrap();
+    assert!(matches!(results.list().state(&plan.runs[1]), State::Waiting));
+}
+
+/// What `--list` says is what a dry run lists.
+#[test]
+fn counts_are_those_of_the_plans() {
+    for name in names() {
+        let runs = plan(name, Scale::Small).runs.len();
+        assert_eq!(Experiment::find(name).unwrap().run_count(Scale::Small).unwrap(), runs, "{name}");
+    }
+    for name in ["steps-3m", "critic", "chunking"] {
+        let runs = plan(name, Scale::Paper).runs.len();
+        assert_eq!(Experiment::find(name).unwrap().run_count(Scale::Paper).unwrap(), runs, "{name}");
+    }
+}
+
+/// A budget chooses no preset: the networks are those of the task unless the file names others.
+#[test]
+fn scale_and_preset_are_two_things() {
+    let text = "[paper]\nseeds = 1\ntasks = { pointmaze-medium-navigate = [1] }\n[paper.set]\nsteps = 30_000\n\
+                [[variant]]\nagent = \"album\"\n";
+    let hidden = |text: &str| {
+        let experiment = Experiment::parse("mine", text, "mine.toml").unwrap();
+        let plan = Plan::new(experiment, Scale::Paper, &Selection::default()).unwrap();
+        let Work::Train { config, .. } = &plan.runs[0].work else { panic!() };
+        let command = plan.runs[0].command(Some(&plan.specs[0].0));
+        (config.settings["hidden"].to_string(), command.contains("--preset paper"))
+    };
+    assert_eq!(hidden(text), ("[128, 128]".into(), false));
+    let named = text.replace("seeds = 1", "seeds = 1\npreset = \"paper\"");
+    assert_eq!(hidden(&named), ("[512, 512, 512, 512]".into(), true));
+}
+
+#[test]
+fn jobs_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Results::at(&folder.path().join("results")).unwrap();
+    let file = folder.path().join("job.json");
+    let run = &plan("lambda-k", Scale::Small).runs[0];
+    Job::Run(run.clone()).write(&results, &file).unwrap();
+    let (job, there) = Job::read(&file).unwrap();
+    assert_eq!(there.folder(), results.folder());
+    let (
+        Job::Run(PlannedRun { id, work: Work::Train { config, allow_unbounded } }),
+        Work::Train { config: own, .. },
+    ) = (job, &run.work)
+    else {
+        panic!()
+    };
+    assert_eq!((&id, &config, allow_unbounded), (&run.id, own, true));
+
+    let run = &plan("tabular", Scale::Small).runs[0];
+    Job::Run(run.clone()).write(&results, &file).unwrap();
+    let (Job::Run(PlannedRun { work: Work::Command(command), .. }), _) = Job::read(&file).unwrap() else {
+        panic!()
+    };
+    assert_eq!(command, Command::Verify);
+
+    let selection = Selection { seeds: vec![3], ..Selection::default() };
+    let request = Request { experiment: "k-sweep".into(), scale: Scale::Small, selection };
+    Job::Report(request.clone()).write(&results, &file).unwrap();
+    let (Job::Report(read), _) = Job::read(&file).unwrap() else { panic!() };
+    assert_eq!(read, request);
+
+    std::fs::write(&file, "{}").unwrap();
+    assert!(Job::read(&file).unwrap_err().to_string().contains("not a job of `album reproduce`"));
+}
+
+/// Only what the file format lists can be run.
+#[test]
+fn commands_are_an_allow_list() {
+    let message = |command: &str| {
+        let text = format!("[small]\ncommand = {command}\n");
+        Experiment::parse("mine", &text, "mine.toml").unwrap_err().to_string()
+    };
+    assert!(message("\"rm\"").contains("expected `cost` or `verify`"), "{}", message("\"rm\""));
+    assert!(message("{ cost = { rounds = 1, shell = \"ls\" } }").contains("unknown field `shell`"));
+}
