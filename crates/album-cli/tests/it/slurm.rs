@@ -337,7 +337,7 @@ fn jobs_that_are_preempted_requeued_and_cancelled_end_as_local_runs_do() {
             assert_eq!(here[key], there[key], "{key} of {run}");
         }
         assert_eq!(there["finished"], true);
-        assert!(log(k).contains("going on after step"), "{run} was interrupted and went on: {}", log(k));
+        assert!(log(k).contains("resuming after step"), "{run} was interrupted and went on: {}", log(k));
     }
     let said =
         std::fs::read_to_string(results.join(format!("slurm/tiny-small/1/logs/{}.log", job(3)))).unwrap();
