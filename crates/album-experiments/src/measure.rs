@@ -98,10 +98,10 @@ fn success(records: &Records, at: Option<u64>, protocol: Protocol) -> Option<f64
     album_stats::mean(&shares[shares.len().saturating_sub(count)..])
 }
 
-/// `lambda_b (1 - gamma) + 2 lambda_k` of a run's configuration.
+/// The left side of the boundedness condition of a run's critic, as its agent defines it.
 fn condition(records: &Records) -> Option<f64> {
-    let of = |key: &str| setting(records, key);
-    Some(of("lambda_b")? * (1.0 - of("gamma")?) + 2.0 * of("lambda_k")?)
+    let setup = album::config::read(&records.config, "config.toml").ok()?.setup().ok()?;
+    Some(setup.album_critic()?.boundedness().left)
 }
 
 /// A number in the section of a run's agent.

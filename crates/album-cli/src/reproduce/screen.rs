@@ -1,8 +1,9 @@
 //! What `album reproduce` shows while runs are done.
 
+use album_base::progress::{self, Amount, MultiProgress, ProgressBar};
 use album_experiments::executor::Event;
 use album_experiments::{Plan, PlannedRun};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
 use std::collections::HashMap;
 
 /// A bar for all steps and one for each run at work; plain lines where standard error is no terminal.
@@ -25,12 +26,11 @@ impl Screen {
         match event {
             Event::Note(line) => self.say(&line),
             Event::Started(run) => {
-                let bar = ProgressBar::new(run.steps());
+                let bar = progress::bar(run.steps(), Amount::Count);
                 let bar = match &self.total {
                     Some(total) => self.all.insert_before(total, bar),
                     None => self.all.add(bar),
                 };
-                bar.set_style(style("{percent:>10} % [{bar:30}] {pos}/{len}  {wide_msg}"));
                 bar.set_message(run.id.clone());
                 self.runs.insert(run.id.clone(), bar);
             }
@@ -48,8 +48,7 @@ impl Screen {
             Event::Total(done) => match &self.total {
                 Some(bar) => bar.set_position(done),
                 None => {
-                    let bar = self.all.add(ProgressBar::new(self.steps));
-                    bar.set_style(style("{prefix:>12} [{bar:30}] {percent:>3} %  eta {eta}"));
+                    let bar = self.all.add(progress::bar(self.steps, Amount::Share));
                     bar.set_prefix("all");
                     bar.set_position(done);
                     // What was done before says nothing about the time to go.
@@ -73,10 +72,4 @@ impl Screen {
             eprintln!("{line}");
         }
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ")
 }

@@ -22,6 +22,13 @@ fn success_by_each_protocol() {
     close(values(&arm, Protocol::LastThree, "success"), 40.0);
     close(values(&arm, Protocol::Final, "steps_to_half_success"), 1000.0);
     close(values(&arm, Protocol::Final, "condition"), 2.5 * 0.005 + 2.0);
+    // A target that carries gradient counts less.
+    let stopped = arm.runs[0].records.clone().unwrap();
+    let config = stopped.config.replace("[album]", "[album]\nk = 10\nstop_gradient = false");
+    arm.runs[0].records = Some(album_train::Records { config, ..stopped.clone() });
+    let left = 2.5 * 0.005 + 2.0 * (1.0 - 0.995f64.powi(10));
+    close(values(&arm, Protocol::Final, "condition"), left);
+    arm.runs[0].records = Some(stopped);
     arm.at = Some(3000);
     close(values(&arm, Protocol::Final, "success"), 20.0);
     close(values(&arm, Protocol::LastThree, "success"), 80.0 / 3.0);
