@@ -69,7 +69,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let start = Instant::now();
     let resources = args.resources.get();
-    let Trained { config, data, mut agent, checkpoint } = Trained::open(&args.run, args.step, &resources)?;
+    let trained = Trained::open(&args.run, args.step, &resources)?;
+    let data = args.critic.then(|| trained.data()).transpose()?;
+    let Trained { config, mut agent, checkpoint } = trained;
     let step = checkpoint.step();
     let stop = StopFlag::on_signals()?;
     let seeds = episode_seeds(args.seed.unwrap_or(config.seed), step, args.episodes);
@@ -89,11 +91,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         video::write_gif(&path, frames, FRAMES_PER_SECOND)?;
         films.push(path);
     }
-    let critic = if args.critic {
-        let v_star = in_sample_values(&data, config.setup()?.common().gamma)?.summary;
-        Some(Critic { learned: critic_statistics(&mut agent, &data)?, v_star })
-    } else {
-        None
+    let critic = match &data {
+        Some(data) => {
+            let v_star = in_sample_values(data, config.setup()?.common().gamma)?.summary;
+            Some(Critic { learned: critic_statistics(&mut agent, data)?, v_star })
+        }
+        None => None,
     };
     let summary = evaluation.summary();
     let evaluated = args.episodes > 0;

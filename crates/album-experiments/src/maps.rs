@@ -4,9 +4,10 @@ use crate::experiment::Source;
 use crate::figures::{NamedFigure, task_title, tasks};
 use crate::measure::setting;
 use crate::study::{Arm, Run, Study};
+use album::report;
 use album_base::number::grouped;
 use album_plot::{Figure, panels};
-use album_train::{Records, ValueMap, report};
+use album_train::{Records, ValueMap};
 
 /// Maps of one run.
 const MAPS: usize = 4;

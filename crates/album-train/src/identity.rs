@@ -46,12 +46,6 @@ impl Identity {
         }
     }
 
-    /// The same with held-out data.
-    pub fn with_held_out(mut self, data: Option<&Dataset>) -> Self {
-        self.held_out = data.map(Dataset::content_hash);
-        self
-    }
-
     /// Refuses a checkpoint of another run, and says what differs.
     pub(crate) fn check(&self, found: &Identity, path: &Path) -> Result<(), TrainError> {
         let text = |value: &str| format!("`{value}`");

@@ -1,4 +1,4 @@
-//! Runs: training, checkpoints, bit-exact resume, logs, evaluation, reports.
+//! Runs: training, checkpoints, bit-exact resume, logs, evaluation.
 //!
 //! A [`Trainer`] takes an agent, a dataset and a [`RunDir`] and does the rest. Whether a run begins or goes on is
 //! decided by the checkpoints in its directory; `train` and `resume` are the same call.
@@ -21,7 +21,7 @@
 //! use album_agents::{Common, Learner, agents::album::Config};
 //! use album_data::{Dataset, Rows};
 //! use album_nn::Pool;
-//! use album_train::{Identity, RunDir, Schedule, StopFlag, Trainer, report};
+//! use album_train::{Identity, RunDir, Schedule, StopFlag, Trainer};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
@@ -58,7 +58,6 @@
 //! .train()?;
 //! assert!(result.finished && result.steps == 20);
 //! assert!(run.file("train.csv").exists() && run.checkpoints().join("step_000000020").exists());
-//! report::write(run.path())?;
 //! # Ok(())
 //! # }
 //! ```
@@ -72,7 +71,6 @@ mod guard;
 mod identity;
 mod logs;
 mod records;
-pub mod report;
 mod result;
 mod run_dir;
 mod schedule;

@@ -45,6 +45,7 @@
 //! |---|---|
 //! | [`config`] | defaults < preset < file < options < `key=value` |
 //! | [`run`] | a run from its first step to its report, and back to its policy |
+//! | [`report`] | the page of a run |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
 
 pub mod config;
@@ -52,6 +53,7 @@ pub mod doctor;
 mod error;
 mod fit;
 mod problem;
+pub mod report;
 mod resources;
 pub mod run;
 pub mod sizes;

@@ -3,13 +3,14 @@
 use crate::config::{self, RunConfig};
 use crate::error::Error;
 use crate::problem::Loaded;
+use crate::report;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner};
 use album_data::{Dataset, Segments};
 use album_nn::Pool;
 use album_train::checkpoint::{self, Checkpoint};
 use album_train::{
-    Evaluator, Event, Identity, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer, report,
+    Evaluator, Event, Identity, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
 };
 use std::path::{Path, PathBuf};
 
@@ -90,7 +91,11 @@ impl Run {
             dataset: &self.loaded.data,
             held_out: self.loaded.held_out.as_ref(),
             run: &self.directory,
-            identity: &identity(&self.config, &self.loaded)?,
+            identity: &identity(
+                &self.config,
+                self.loaded.data.content_hash(),
+                self.loaded.held_out.as_ref().map(Dataset::content_hash),
+            )?,
             schedule: schedule(&self.config),
             evaluator: self.evaluator,
             value_points: self.config.problem.value_points(self.loaded.data.observation_dim()),
@@ -132,12 +137,10 @@ pub fn default_directory(config: &RunConfig) -> PathBuf {
     std::iter::once(base.join(&name)).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
 }
 
-/// An agent as a checkpoint of a run has it.
+/// An agent as a checkpoint of a run has it. No dataset is needed to act.
 pub struct Trained {
     /// What the run does.
     pub config: RunConfig,
-    /// The data it learned from.
-    pub data: Dataset,
     /// The agent.
     pub agent: Learner,
     /// Where its weights are from.
@@ -153,11 +156,22 @@ impl Trained {
             Some(step) => checkpoint::at(&checkpoints, step)?,
             None => checkpoint::require_latest(&checkpoints)?,
         };
-        let loaded = load(&config)?;
-        let mut agent = new_agent(&config, &loaded.data, resources)?;
-        checkpoint.check(&identity(&config, &loaded)?)?;
+        let Identity { dataset, held_out, .. } = checkpoint.manifest.identity.clone();
+        checkpoint.check(&identity(&config, dataset, held_out)?)?;
+        let (blueprint, pool) = (&checkpoint.state.blueprint, Pool::new(resources.threads));
+        let setup = config.setup()?;
+        let mut agent =
+            Learner::from_blueprint(setup.as_ref(), blueprint, config.train.steps, config.seed, &pool)?;
         checkpoint.restore(&mut agent)?;
-        Ok(Trained { config, data: loaded.data, agent, checkpoint })
+        Ok(Trained { config, agent, checkpoint })
+    }
+
+    /// The data that it learned from.
+    pub fn data(&self) -> Result<Dataset, Error> {
+        let Loaded { data, held_out } = load(&self.config)?;
+        let hash = |data: &Dataset| data.content_hash();
+        self.checkpoint.check(&identity(&self.config, hash(&data), held_out.as_ref().map(hash))?)?;
+        Ok(data)
     }
 }
 
@@ -167,10 +181,15 @@ fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Resul
 }
 
 /// What a checkpoint must agree with: all of the configuration but the place of the data.
-fn identity(config: &RunConfig, loaded: &Loaded) -> Result<Identity, Error> {
-    let text = RunConfig { data: None, ..config.clone() }.to_toml()?;
-    let identity = Identity::new(config.problem.to_string(), &config.agent, config.seed, &loaded.data, text);
-    Ok(identity.with_held_out(loaded.held_out.as_ref()))
+fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Result<Identity, Error> {
+    Ok(Identity {
+        task: config.problem.to_string(),
+        agent: config.agent.clone(),
+        seed: config.seed,
+        dataset,
+        held_out,
+        config: RunConfig { data: None, ..config.clone() }.to_toml()?,
+    })
 }
 
 fn load(config: &RunConfig) -> Result<Loaded, Error> {

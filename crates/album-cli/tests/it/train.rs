@@ -237,3 +237,26 @@ fn the_critic_alone_prints_no_success() {
         json(folder.path(), &["eval", "run", "--critic", "--episodes", "0", "--json"])["success"].is_null()
     );
 }
+
+#[test]
+fn a_policy_needs_no_data() {
+    let folder = folder();
+    json(folder.path(), &train("run", &[]));
+    let before = json(folder.path(), &["eval", "run", "--episodes", "2", "--json"]);
+    std::fs::remove_file(folder.path().join("data.npz")).unwrap();
+    let after = json(folder.path(), &["eval", "run", "--episodes", "2", "--json"]);
+    assert_eq!(after["episodes"], before["episodes"]);
+    fails(folder.path(), &["eval", "run", "--critic"], 3, &["data.npz"]);
+}
+
+#[test]
+fn a_run_has_a_report() {
+    let folder = folder();
+    json(folder.path(), &train("run", &[]));
+    let html = String::from_utf8(file(folder.path(), "run/report.html")).unwrap();
+    for id in ["success", "value-maps", "trajectories", "constraints", "values", "metrics"] {
+        assert!(html.contains(&format!("<figure id=\"{id}\"")), "{id}");
+    }
+    // The command on the page makes the run again.
+    assert!(html.contains("album train --config") && html.contains("album resume"));
+}

@@ -10,8 +10,8 @@ use album_agents::{Agent, AgentError, AgentState, Learner, Metrics, Policy};
 use album_base::rng;
 use album_data::{Batch, SegmentConfig, View};
 use album_train::{
-    CriticStatistics, Event, Plan, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, checkpoint,
-    episode_seeds, evaluate, report,
+    CriticStatistics, Event, Plan, Records, RunResult, Schedule, StopFlag, TrainError, checkpoint,
+    episode_seeds, evaluate,
 };
 use common::{
     Options, STEPS, agent, assert_same, content, dataset, plain, run, run_with, schedule, timeless, train,
@@ -276,23 +276,4 @@ fn checkpoints_of_other_runs_are_refused() {
     let error = run_with(&data, &path, Options { seed: 2, ..plain() }).unwrap_err();
     assert!(error.to_string().contains("seed is 1 there, expected 2"), "{error}");
     assert!(!error.is_io() && !error.is_numerical());
-}
-
-#[test]
-fn a_run_has_a_report_at_any_time() {
-    let dir = tempfile::tempdir().unwrap();
-    let data = dataset(dir.path());
-    let path = dir.path().join("run");
-    drop(RunDir::create(&path, "k = 5\n").unwrap());
-    let html = fs::read_to_string(report::write(&path).unwrap()).unwrap();
-    assert!(html.contains("A run in progress") && html.contains("k = 5"));
-    run(&data, &path);
-    let html = fs::read_to_string(report::write(&path).unwrap()).unwrap();
-    for id in ["success", "value-maps", "trajectories", "constraints", "values", "metrics"] {
-        assert!(html.contains(&format!("<figure id=\"{id}\"")), "{id}");
-    }
-    assert!(
-        html.contains("album resume")
-            && html.contains("album on pointmaze-medium-navigate-singletask-task1-v0")
-    );
 }

@@ -10,20 +10,19 @@ use album_plot::{Category, Colour, Figure, Grid, Legend, Plot, panels};
 use album_report::html::Page;
 use album_report::table::{Cell as Entry, Status, Table};
 
-use crate::error::TrainError;
-use crate::evaluate::Episode;
-use crate::records::{Columns, Records};
-use crate::value_map::ValueMap;
+use album_train::{Columns, Episode, Records, ValueMap};
+
+use crate::error::Error;
 
 /// Value maps shown at most.
 const MAPS: usize = 6;
 const STEP: &str = "training step";
 
 /// Writes `report.html` into the directory of a run and returns its path.
-pub fn write(run: &Path) -> Result<PathBuf, TrainError> {
+pub fn write(run: &Path) -> Result<PathBuf, Error> {
     let path = run.join("report.html");
     let page = page(&Records::read(run)?, run);
-    atomic::write(&path, page.render().as_bytes()).map_err(TrainError::io("write", &path))?;
+    atomic::write(&path, page.render().as_bytes()).map_err(Error::io(&path))?;
     Ok(path)
 }
 
@@ -243,10 +242,7 @@ fn constraint(name: &str) -> String {
 fn commands(records: &Records, run: &Path) -> String {
     let run = run.display();
     let train = records.result.as_ref().map_or(String::new(), |result| {
-        format!(
-            "album train {} --seed {} --config {run}/config.toml   # the same run again\n",
-            result.task, result.seed
-        )
+        format!("album train --config {run}/config.toml   # {}, seed {} again\n", result.task, result.seed)
     });
     format!("{train}album resume {run}\nalbum eval {run}")
 }
