@@ -4,9 +4,11 @@
 //! - [`atomic`]: files and folders that are either complete or untouched.
 //! - [`disk`]: free space on the disk of a path.
 //! - [`cache`]: where downloads and recordings are kept.
+//! - [`hex`]: bytes as hexadecimal digits.
 //! - [`suggest`]: "did you mean ...?" for misspelt names.
 //! - [`number`]: numbers as people read them.
 //! - [`progress`]: progress bars in one style.
+//! - [`text`]: words broken into lines.
 //!
 //! ```
 //! use album_base::{number, suggest};
@@ -18,7 +20,9 @@
 pub mod atomic;
 pub mod cache;
 pub mod disk;
+pub mod hex;
 pub mod number;
 pub mod progress;
 pub mod rng;
 pub mod suggest;
+pub mod text;

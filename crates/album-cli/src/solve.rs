@@ -279,7 +279,7 @@ fn write_files(args: &Args, data: &EmpiricalMdp, lblp: &Lblp, solution: &Solutio
     let npz = match &args.out {
         Some(path) => {
             let (states, pairs) = (lblp.states(), lblp.pairs());
-            let mut npz = NpzWriter::create(path, true)?;
+            let mut npz = NpzWriter::create(path)?;
             npz.array_i64("states", &[states], &data.state_labels[..states])?;
             npz.array_f64("v", &[states], &solution.v)?;
             let pair_states: Vec<i64> = (0..pairs).map(|pair| data.pair_state_label(pair)).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::columns::MappedFile;
+use crate::formats::columns::MappedFile;
 
 /// Numbers that are read like a slice, wherever they are. Clones share them.
 #[derive(Debug, Clone)]

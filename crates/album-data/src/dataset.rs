@@ -1,15 +1,18 @@
 //! Transitions as the neural agents use them, in memory or in mapped files.
 
-use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::ops::Range;
 
+use album_base::hex::hex;
 use album_base::rng;
 use sha2::{Digest, Sha256};
 
-use crate::array::value_error;
 use crate::column::{Column, sha256};
 use crate::episodes::{Episodes, Location};
 use crate::error::{DataError, Place};
+use crate::formats::npz::array::value_error;
+use crate::load::checks::{Problem, clip};
+use crate::returns::suffix_returns;
 use crate::view::View;
 
 /// Actions are clipped to plus or minus this, as the published baselines do.
@@ -33,47 +36,6 @@ pub struct Rows {
     pub masks: Vec<f32>,
     /// Whether this row is the last of its episode.
     pub terminals: Vec<bool>,
-}
-
-/// The columns of [`Rows`], borrowed from them or from a [`Dataset`]. Without labels, `rewards` and `masks` are empty.
-#[derive(Debug, Clone)]
-pub struct RowsView<'a> {
-    /// Numbers in one observation.
-    pub observation_dim: usize,
-    /// Numbers in one action.
-    pub action_dim: usize,
-    /// The states, row by row.
-    pub observations: Cow<'a, [f32]>,
-    /// The action taken in each state.
-    pub actions: Cow<'a, [f32]>,
-    /// The reward of each state and action.
-    pub rewards: Cow<'a, [f32]>,
-    /// 0 where the task is solved in this state, so that nothing follows; else 1.
-    pub masks: Cow<'a, [f32]>,
-    /// Whether this row is the last of its episode.
-    pub terminals: Cow<'a, [bool]>,
-}
-
-impl RowsView<'_> {
-    /// The rows that start a transition: all but the last of each episode.
-    pub fn acting(&self) -> impl DoubleEndedIterator<Item = usize> + Clone + '_ {
-        (0..self.terminals.len()).filter(|&row| !self.terminals[row])
-    }
-}
-
-impl Rows {
-    /// Borrows the columns.
-    pub fn view(&self) -> RowsView<'_> {
-        RowsView {
-            observation_dim: self.observation_dim,
-            action_dim: self.action_dim,
-            observations: Cow::Borrowed(&self.observations),
-            actions: Cow::Borrowed(&self.actions),
-            rewards: Cow::Borrowed(&self.rewards),
-            masks: Cow::Borrowed(&self.masks),
-            terminals: Cow::Borrowed(&self.terminals),
-        }
-    }
 }
 
 /// Logged transitions of one task.
@@ -153,57 +115,56 @@ pub enum HoldOutError {
 }
 
 impl Dataset {
-    /// Checks rows made in memory and takes them over.
+    /// Checks rows made in memory and takes them over. Actions are clipped.
     pub fn from_rows(rows: Rows) -> Result<Self, DataError> {
-        Self::checked(rows, &Place::default())
-    }
-
-    /// Checks rows that come from `place`, named in errors.
-    pub(crate) fn checked(rows: Rows, place: &Place) -> Result<Self, DataError> {
-        let Rows {
-            observation_dim,
-            action_dim,
-            observations,
-            mut actions,
-            mut rewards,
-            mut masks,
-            terminals,
-        } = rows;
-        let count = terminals.len();
-        let check_length = |key: &str, found: usize, width: usize| {
-            if count.checked_mul(width) == Some(found) {
-                return Ok(());
+        let Rows { observation_dim, action_dim, terminals, .. } = rows;
+        let (count, place) = (terminals.len(), Place::default());
+        if terminals.last() == Some(&false) {
+            return Err(value_error(place.array("terminals"), &[count], count - 1, false, UNFINISHED));
+        }
+        let episodes = Episodes::from_last_rows(&terminals);
+        if episodes.transitions() == 0 {
+            return Err(DataError::NoTransitions { place });
+        }
+        let checked = |name: &str, mut data: Vec<f32>, width: usize, role: Role| {
+            if count.checked_mul(width) != Some(data.len()) {
+                let (found, expected) = (vec![data.len()], format!("[{count} rows x {width}]"));
+                return Err(DataError::WrongShape { place: place.array(name), found, expected });
             }
-            let (found, expected) = (vec![found], format!("[{count} rows x {width}]"));
-            Err(DataError::WrongShape { place: place.array(key), found, expected })
+            role.clear(&mut data, width, &terminals);
+            // Actions out of range are clipped, those that are no numbers are not.
+            let must = if role == Role::Action { Role::State } else { role };
+            if let Some(i) = must.first_bad(&data) {
+                let shape: &[usize] =
+                    if matches!(role, Role::Reward | Role::Mask) { &[count] } else { &[count, width] };
+                return Err(value_error(
+                    place.array(name),
+                    shape,
+                    i,
+                    data[i],
+                    must.problem(data[i]).expected(),
+                ));
+            }
+            if role == Role::Action {
+                clip(&mut data);
+            }
+            Ok(Column::from(data))
         };
-        check_length("observations", observations.len(), observation_dim)?;
-        check_length("actions", actions.len(), action_dim)?;
-        check_length("rewards", rewards.len(), 1)?;
-        check_length("masks", masks.len(), 1)?;
-        let episodes = episodes(&terminals, place)?;
-        if let Some(i) = first_not_finite(&observations) {
-            let shape = [count, observation_dim];
-            return Err(value_error(place.array("observations"), &shape, i, observations[i], FINITE));
-        }
-        if let Err(i) = settle_actions(&mut actions, action_dim, &terminals) {
-            let shape = [count, action_dim];
-            return Err(value_error(place.array("actions"), &shape, i, actions[i], FINITE));
-        }
-        settle_labels(&mut rewards, &mut masks, &episodes, place)?;
-        let dims = [observation_dim, action_dim];
-        let columns = [observations.into(), actions.into()];
-        Ok(Self::from_columns(dims, columns, Labels { rewards, masks }, episodes))
+        let columns = [
+            checked("observations", rows.observations, observation_dim, Role::State)?,
+            checked("actions", rows.actions, action_dim, Role::Action)?,
+            checked("rewards", rows.rewards, 1, Role::Reward)?,
+            checked("masks", rows.masks, 1, Role::Mask)?,
+        ];
+        Ok(Self::from_columns([observation_dim, action_dim], columns, episodes))
     }
 
     /// Puts together columns that were checked while they were read.
     pub(crate) fn from_columns(
         [observation_dim, action_dim]: [usize; 2],
-        [observations, actions]: [Column; 2],
-        labels: Labels,
+        [observations, actions, rewards, masks]: [Column; 4],
         episodes: Episodes,
     ) -> Self {
-        let (rewards, masks) = (labels.rewards.into(), labels.masks.into());
         Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes }
     }
 
@@ -337,6 +298,19 @@ impl Dataset {
         self.episodes.locate(transition).left == 1
     }
 
+    /// The discounted return of what was recorded from each transition on, up to the end of its episode or a
+    /// mask of 0.
+    pub fn returns_to_go(&self, gamma: f64) -> Vec<f64> {
+        let mut returns = Vec::with_capacity(self.len());
+        for episode in 0..self.episodes.len() {
+            let wide = |numbers: &[f32]| numbers.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+            let (rewards, masks) = (wide(self.episode_rewards(episode)), wide(self.episode_masks(episode)));
+            // Nothing follows the last transition.
+            returns.extend(suffix_returns(&rewards, Some(&masks), &vec![false; rewards.len()], gamma));
+        }
+        returns
+    }
+
     /// SHA-256 of the contents as 64 hexadecimal digits: of the dimensions, the
     /// episode lengths and the SHA-256 of each column. Equal data has an equal hash,
     /// whatever file it came from and on every machine. Takes about a second for a
@@ -358,7 +332,7 @@ impl Dataset {
                 || (0..self.episodes.len()).map(|e| of_rows(column, &self.episodes.rows_of(e), width));
             hash.update(column.known_sha256().filter(|_| whole).unwrap_or_else(|| sha256(slices())));
         }
-        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&hash.finalize())
     }
 
     pub(crate) fn locate(&self, transition: usize) -> Location {
@@ -383,25 +357,6 @@ impl Dataset {
         &self.masks
     }
 
-    /// The columns, row by row: borrowed, or copied where this is a part of a dataset.
-    pub fn view(&self) -> RowsView<'_> {
-        let mut terminals = Vec::with_capacity(self.episodes.rows());
-        for episode in 0..self.episodes.len() {
-            terminals.resize(terminals.len() + self.episodes.length(episode), false);
-            terminals.push(true);
-        }
-        let [observations, actions, rewards, masks] = self.columns().map(|(column, width)| {
-            if column.len() == terminals.len() * width {
-                return Cow::Borrowed(&column[..]);
-            }
-            let parts = (0..self.episodes.len()).map(|e| of_rows(column, &self.episodes.rows_of(e), width));
-            Cow::Owned(parts.collect::<Vec<_>>().concat())
-        });
-        let (observation_dim, action_dim) = (self.observation_dim, self.action_dim);
-        let terminals = Cow::Owned(terminals);
-        RowsView { observation_dim, action_dim, observations, actions, rewards, masks, terminals }
-    }
-
     fn row(&self, transition: usize) -> usize {
         self.episodes.locate(transition).row
     }
@@ -413,7 +368,7 @@ impl Dataset {
     }
 
     /// The columns and the numbers in a row of each, in the order of the hash.
-    fn columns(&self) -> [(&Column, usize); 4] {
+    pub(crate) fn columns(&self) -> [(&Column, usize); 4] {
         [
             (&self.observations, self.observation_dim),
             (&self.actions, self.action_dim),
@@ -444,93 +399,58 @@ fn of_rows<'a>(column: &'a [f32], rows: &Range<usize>, width: usize) -> &'a [f32
     &column[rows.start * width..rows.end * width]
 }
 
-/// What a task says about each row.
-pub(crate) struct Labels {
-    pub rewards: Vec<f32>,
-    pub masks: Vec<f32>,
-}
-
-pub(crate) const FINITE: &str = "a finite number";
-
-/// The episodes of rows whose last one ends an episode. There must be a transition.
-pub(crate) fn episodes(terminals: &[bool], place: &Place) -> Result<Episodes, DataError> {
-    if terminals.last() == Some(&false) {
-        let (count, expected) = (terminals.len(), UNFINISHED);
-        return Err(value_error(place.array("terminals"), &[count], count - 1, false, expected));
-    }
-    let episodes = Episodes::from_last_rows(terminals);
-    if episodes.transitions() == 0 {
-        return Err(DataError::NoTransitions { place: place.clone() });
-    }
-    Ok(episodes)
-}
-
 pub(crate) const UNFINISHED: &str = "true: the last row of the data ends an episode";
 
-/// Where the first infinity or NaN is.
-pub(crate) fn first_not_finite(data: &[f32]) -> Option<usize> {
-    // Without an early exit the inner loop becomes vector instructions.
-    let bad = |part: &[f32]| part.iter().fold(false, |bad, x| bad | !x.is_finite());
-    let part = data.chunks(4096).position(bad)?;
-    data[part * 4096..].iter().position(|x| !x.is_finite()).map(|i| part * 4096 + i)
+/// What a column is for, and so what its numbers must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    State,
+    Action,
+    Reward,
+    Mask,
 }
 
-/// Clips actions and clears the unused ones of last rows, or tells where one is not finite.
-pub(crate) fn settle_actions(actions: &mut [f32], dim: usize, last: &[bool]) -> Result<(), usize> {
-    for (row, _) in last.iter().enumerate().filter(|(_, last)| **last) {
-        actions[row * dim..(row + 1) * dim].fill(0.0);
+impl Role {
+    /// Clears what means nothing in the last rows of episodes. States always mean something.
+    pub fn clear(self, data: &mut [f32], width: usize, last: &[bool]) {
+        let unused = match self {
+            Self::State => return,
+            Self::Action | Self::Reward => 0.0,
+            Self::Mask => 1.0,
+        };
+        for (row, _) in last.iter().enumerate().filter(|(_, last)| **last) {
+            data[row * width..(row + 1) * width].fill(unused);
+        }
     }
-    if let Some(i) = first_not_finite(actions) {
-        return Err(i);
-    }
-    for action in actions {
-        *action = action.clamp(-ACTION_LIMIT, ACTION_LIMIT);
-    }
-    Ok(())
-}
 
-/// A number that is refused: where it stands among those that were looked at, and what was expected.
-pub(crate) type Refused = (usize, &'static str);
+    /// Whether training refuses a number.
+    pub fn is_bad(self, x: f32) -> bool {
+        match self {
+            Self::State | Self::Reward => !x.is_finite(),
+            // Rounding explains a little more than 1. NaN compares as bad.
+            Self::Action => {
+                !matches!(x.abs().partial_cmp(&(2.0 - ACTION_LIMIT)), Some(Ordering::Less | Ordering::Equal))
+            }
+            Self::Mask => x != 0.0 && x != 1.0,
+        }
+    }
 
-/// [`settle_actions`] for actions from files, which must be within ±1 as they are.
-pub(crate) fn settle_recorded_actions(actions: &mut [f32], dim: usize, last: &[bool]) -> Result<(), Refused> {
-    match first_outside(actions, dim, last) {
-        Some(i) => Err((i, WITHIN_ONE)),
-        None => settle_actions(actions, dim, last).map_err(|i| (i, FINITE)),
+    /// What is wrong with a bad number.
+    pub fn problem(self, bad: f32) -> Problem {
+        match self {
+            Self::Mask => Problem::NotAMask,
+            Self::Action if bad.is_finite() => Problem::OutOfRange,
+            _ => Problem::NotFinite,
+        }
     }
-}
 
-/// Where the first action is, not in a last row, that rounding does not explain.
-pub(crate) fn first_outside(actions: &[f32], dim: usize, last: &[bool]) -> Option<usize> {
-    let outside = |action: &f32| action.abs() > 2.0 - ACTION_LIMIT && action.is_finite();
-    // First without an early exit and without the rows, as most parts have none.
-    if !actions.iter().fold(false, |any, action| any | outside(action)) {
-        return None;
+    /// Where the first bad number is.
+    pub fn first_bad(self, data: &[f32]) -> Option<usize> {
+        // Without an early exit the inner loop becomes vector instructions.
+        let part =
+            data.chunks(4096).position(|part| part.iter().fold(false, |bad, &x| bad | self.is_bad(x)))?;
+        data[part * 4096..].iter().position(|&x| self.is_bad(x)).map(|i| part * 4096 + i)
     }
-    (0..actions.len()).find(|&i| outside(&actions[i]) && !last[i / dim])
-}
-
-pub(crate) const WITHIN_ONE: &str = "an action within [-1, 1]";
-
-/// Clears the unused labels of last rows and checks the others.
-pub(crate) fn settle_labels(
-    rewards: &mut [f32],
-    masks: &mut [f32],
-    episodes: &Episodes,
-    place: &Place,
-) -> Result<(), DataError> {
-    for row in episodes.last_rows() {
-        rewards[row] = 0.0;
-        masks[row] = 1.0;
-    }
-    let count = rewards.len();
-    if let Some(i) = first_not_finite(rewards) {
-        return Err(value_error(place.array("rewards"), &[count], i, rewards[i], FINITE));
-    }
-    if let Some(i) = masks.iter().position(|&mask| mask != 0.0 && mask != 1.0) {
-        return Err(value_error(place.array("masks"), &[count], i, masks[i], "0 or 1"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
 //! # let path = dir.path().join("data.npz");
-//! let mut writer = NpzWriter::create(&path, true)?;
+//! let mut writer = NpzWriter::create(&path)?;
 //! writer.array_i64("actions", &[3], &[0, 2, 1])?;
 //! writer.array_f64("rewards", &[3], &[0.0, 0.0, 1.0])?;
 //! writer.array_bool("terminals", &[3], &[false, false, true])?;
@@ -27,10 +27,10 @@
 //!
 //! let mut npz = Npz::open(&path)?;
 //! assert_eq!(npz.names(), ["actions", "rewards", "terminals"]);
-//! assert_eq!(npz.read("actions")?.to_integers()?, [0, 2, 1]);
-//! assert_eq!(npz.read("rewards")?.to_floats()?, [0.0, 0.0, 1.0]);
+//! assert_eq!(npz.read("actions")?.into_integers()?, [0, 2, 1]);
+//! assert_eq!(npz.read("rewards")?.into_floats()?, [0.0, 0.0, 1.0]);
 //!
-//! let error = npz.read("rewards")?.to_integers().unwrap_err();
+//! let error = npz.read("rewards")?.into_integers().unwrap_err();
 //! assert!(error.to_string().ends_with(
 //!     "data.npz: array `rewards`: found dtype float64, expected an integer type"
 //! ));
@@ -38,35 +38,31 @@
 //! # }
 //! ```
 
-mod array;
 mod column;
-pub mod columns;
 mod dataset;
-mod directory;
 mod episodes;
 mod error;
+mod formats;
 mod limits;
-mod matrix;
-mod npy;
-mod npz;
+mod load;
 pub mod ogbench;
 pub mod returns;
-mod row_reader;
 mod sampler;
 mod segments;
-mod validation;
 mod view;
-mod writer;
 
-pub use array::{Array, DType, Data};
-pub use dataset::{ACTION_LIMIT, Dataset, HoldOutError, Rows, RowsView};
+pub use dataset::{ACTION_LIMIT, Dataset, HoldOutError, Rows};
 pub use episodes::{Episodes, Location};
 pub use error::{DataError, Place};
+pub use formats::columns;
+pub use formats::npz::Npz;
+pub use formats::npz::array::{Array, DType, Data};
+pub use formats::npz::npy::{read_npy, read_npy_with};
+pub use formats::npz::writer::NpzWriter;
 pub use limits::Limits;
-pub use npy::{read_npy, read_npy_with};
-pub use npz::Npz;
+pub use load::{
+    BadNumbers, Labels, Loaded, Problem, Unchecked, has_own_rewards, load, load_unchecked, validation_beside,
+};
 pub use sampler::Sampler;
 pub use segments::{AfterGoal, Batch, KStepTail, SegmentConfig, SegmentError, Segments};
-pub use validation::validation_beside;
 pub use view::View;
-pub use writer::NpzWriter;

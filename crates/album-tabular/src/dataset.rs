@@ -66,11 +66,11 @@ impl TabularDataset {
             }
             Ok(array)
         };
-        let states = column("states")?.to_integers()?;
-        let actions = column("actions")?.to_integers()?;
-        let next_states = column("next_states")?.to_integers()?;
-        let rewards = column("rewards")?.to_floats()?;
-        let terminals = column("terminals")?.to_bools()?;
+        let states = column("states")?.into_integers()?;
+        let actions = column("actions")?.into_integers()?;
+        let next_states = column("next_states")?.into_integers()?;
+        let rewards = column("rewards")?.into_floats()?;
+        let terminals = column("terminals")?.into_bools()?;
         let data = TabularDataset { states, actions, rewards, next_states, terminals };
         data.check(&file)?;
         Ok(data)

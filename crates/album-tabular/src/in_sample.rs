@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-use album_data::{Dataset, RowsView};
+use album_data::Dataset;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::policy_iteration;
@@ -68,8 +68,7 @@ pub struct InSampleValues {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn in_sample_values(data: &Dataset, gamma: f64) -> Result<InSampleValues, TabularError> {
-    let rows = data.view();
-    JoinedStates::new(&rows).values(&rows, gamma)
+    JoinedStates::new(data).values(data, gamma)
 }
 
 /// Which rows share a state, and which transitions share a state and an action. Both are numbered in the order in
@@ -88,30 +87,29 @@ pub struct JoinedStates {
 
 impl JoinedStates {
     /// Compares states and actions number for number. NaN equals itself, and the two zeros are one.
-    pub fn new(rows: &RowsView<'_>) -> Self {
-        let (states, distinct_states) =
-            number(rows.observations.chunks_exact(rows.observation_dim).map(Numbers));
-        let action = |row: usize| Numbers(&rows.actions[row * rows.action_dim..][..rows.action_dim]);
-        let (pairs, distinct_pairs) = number(rows.acting().map(|row| (states[row], action(row))));
+    pub fn new(data: &Dataset) -> Self {
+        let (states, distinct_states) = number(data.states().map(Numbers));
+        let (pairs, distinct_pairs) =
+            number(acting_rows(data).enumerate().map(|(t, row)| (states[row], Numbers(data.action(t)))));
         JoinedStates { states, distinct_states, pairs, distinct_pairs }
     }
 
-    /// V*_D of the same rows. Rewards must be finite and masks 0 or 1, as in every [`Dataset`].
-    pub fn values(&self, rows: &RowsView<'_>, gamma: f64) -> Result<InSampleValues, TabularError> {
+    /// V*_D of the same data. Rewards must be finite and masks 0 or 1, as in every [`Dataset`] that was checked.
+    pub fn values(&self, recorded: &Dataset, gamma: f64) -> Result<InSampleValues, TabularError> {
         let solved = self.distinct_states as i64;
         // Actions are numbered within their state, so that few numbers are enough.
         let mut actions_of = vec![0i64; self.distinct_states];
         let mut action_of_pair = Vec::with_capacity(self.distinct_pairs);
         let mut data = TabularDataset::default();
-        for (row, &pair) in rows.acting().zip(&self.pairs) {
+        for (t, (row, &pair)) in acting_rows(recorded).zip(&self.pairs).enumerate() {
             let state = self.states[row] as usize;
             if pair as usize == action_of_pair.len() {
                 action_of_pair.push(actions_of[state]);
                 actions_of[state] += 1;
             }
-            let next = if rows.masks[row] == 0.0 { solved } else { i64::from(self.states[row + 1]) };
-            let reward = f64::from(rows.rewards[row]);
-            data.push(state as i64, action_of_pair[pair as usize], reward, next, rows.terminals[row + 1]);
+            let next = if recorded.mask(t) == 0.0 { solved } else { i64::from(self.states[row + 1]) };
+            let reward = f64::from(recorded.reward(t));
+            data.push(state as i64, action_of_pair[pair as usize], reward, next, recorded.terminal(t));
         }
         let empirical = EmpiricalMdp::new(&data, gamma)?;
         let v = policy_iteration(&empirical.mdp)?.v;
@@ -119,6 +117,15 @@ impl JoinedStates {
         let values: Vec<f64> = empirical.row_pair.iter().map(state_of_row).collect();
         Ok(InSampleValues { summary: ValueSummary::new(&values), values })
     }
+}
+
+/// The row of each transition among all states of the data.
+fn acting_rows(data: &Dataset) -> impl Iterator<Item = usize> + '_ {
+    let episodes = data.episodes();
+    (0..episodes.len()).flat_map(|episode| {
+        let first = episodes.start(episode) + episode;
+        first..first + episodes.length(episode)
+    })
 }
 
 /// Numbers that are equal if their bits are; the two zeros are one.
@@ -166,7 +173,6 @@ mod tests {
     use super::*;
     use album_base::rng::stream;
     use album_data::Rows;
-    use album_data::returns::suffix_returns;
     use rand::RngExt;
 
     /// Episodes of 40 transitions whose states are drawn by `state`.
@@ -186,14 +192,9 @@ mod tests {
     #[test]
     fn without_repeated_states_it_is_the_discounted_return() {
         let rows = walks(1, 30, |row| row as f32);
-        let rewards: Vec<f64> = rows.rewards.iter().map(|&r| f64::from(r)).collect();
-        let masks: Vec<f64> = rows.masks.iter().map(|&m| f64::from(m)).collect();
-        // The last row of an episode has a state and nothing else: the one before it ends the slice.
-        let ends: Vec<bool> = (0..rewards.len()).map(|row| row % 41 >= 39).collect();
-        let returns = suffix_returns(&rewards, Some(&masks), &ends, 0.995);
-        let expected: Vec<f64> = rows.view().acting().map(|row| returns[row]).collect();
-        let found = in_sample_values(&Dataset::from_rows(rows).unwrap(), 0.995).unwrap();
-        assert!(crate::max_difference(&found.values, &expected) < 1e-9);
+        let data = Dataset::from_rows(rows).unwrap();
+        let found = in_sample_values(&data, 0.995).unwrap();
+        assert!(crate::max_difference(&found.values, &data.returns_to_go(0.995)) < 1e-9);
     }
 
     #[test]
@@ -223,8 +224,8 @@ mod tests {
             }
             v = next;
         }
-        let expected: Vec<f64> =
-            rows.view().acting().map(|row| v[&rows.observations[row].to_bits()]).collect();
+        let acting = (0..rows.terminals.len()).filter(|&row| !rows.terminals[row]);
+        let expected: Vec<f64> = acting.map(|row| v[&rows.observations[row].to_bits()]).collect();
         let found = in_sample_values(&Dataset::from_rows(rows).unwrap(), gamma).unwrap();
         assert!(crate::max_difference(&found.values, &expected) < 1e-9);
         let mean = expected.iter().sum::<f64>() / expected.len() as f64;

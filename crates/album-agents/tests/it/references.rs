@@ -22,9 +22,9 @@ impl Trace {
             let array = npz.read(&name).unwrap();
             let values = match array.dtype() {
                 DType::U8 | DType::I64 => {
-                    array.to_integers().unwrap().into_iter().map(|x| x as f64).collect()
+                    array.into_integers().unwrap().into_iter().map(|x| x as f64).collect()
                 }
-                _ => array.to_floats().unwrap(),
+                _ => array.into_floats().unwrap(),
             };
             // The files have dots where names have slashes.
             (name.replace('.', "/"), values)

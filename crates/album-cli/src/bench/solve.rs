@@ -170,7 +170,7 @@ impl Peer {
         let folder = std::env::temp_dir().join(format!("album-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(Failure::io(&folder))?;
         let (file, script) = (folder.join("data.npz"), folder.join("peer.py"));
-        let mut npz = NpzWriter::create(&file, false)?;
+        let mut npz = NpzWriter::create_stored(&file)?;
         let rows = [data.len()];
         npz.array_i64("states", &rows, &data.states)?;
         npz.array_i64("actions", &rows, &data.actions)?;

@@ -14,20 +14,20 @@ use std::time::Instant;
 /// The arguments of `album data import`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Files in OGBench's layout, one after the other; a folder stands for its npz files in the order of their names,
-    /// without those that end in -val.npz
+    /// Files to import, one after the other; a folder stands for its npz files in the order of their names, without
+    /// those that end in -val.npz. Their rewards and masks are kept; one row may be a state or a transition
     #[arg(required = true, value_name = "FILE.npz")]
     files: Vec<PathBuf>,
     /// Check that the data has the columns and dimensions of this task (all five of an environment need the same)
     #[arg(long)]
     task: Option<String>,
-    /// The folder to make, for `album train --data DIR` (default: the name of the one file, ending in .columns)
+    /// The folder to make, for `album train --data DIR` [default: the name of the one file, ending in .columns]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Replace an imported folder that is there already
+    /// Replace an imported folder that already exists
     #[arg(long)]
     force: bool,
-    /// Import nothing: FILE.npz is an imported folder whose files are held against their hashes
+    /// Import nothing: check the files of the imported folder FILE.npz against their hashes
     #[arg(long, conflicts_with_all = ["task", "out", "force"])]
     verify: bool,
     /// Print one JSON object
@@ -70,6 +70,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Stopped("import stopped; nothing was written".into()));
     };
     let wall_seconds = start.elapsed().as_secs_f64();
+    for warning in &imported.warnings {
+        eprintln!("warning: {warning}");
+    }
     if args.json {
         return output::print_json(&Report { folder: target, sources, imported, wall_seconds });
     }

@@ -2,18 +2,19 @@
 
 use crate::output;
 use album::Error as Failure;
-use album::doctor::{self, Labels, Report, Warning};
+use album::doctor::{self, Diagnosis, Warning};
 use album_base::number::{compact, fixed, grouped, percent};
-use album_data::DataError;
-use album_data::ogbench::{Environment, TaskName};
-use album_tabular::{TabularError, ValueSummary};
+use album_base::text::wrapped;
+use album_data::ogbench::{Environment, TaskName, looks_like};
+use album_data::{DataError, Labels, has_own_rewards, load_unchecked};
+use album_tabular::ValueSummary;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// The arguments of `album data inspect`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The .npz file, in OGBench layout, or a folder that `album data import` made
+    /// The .npz file, or a folder that `album data import` made
     file: PathBuf,
     /// The task that gives rewards: a name, or a number from 1 to 5 if the file has its official name; by default the
     /// file's own rewards, else the default task of the dataset that the file is named after
@@ -35,7 +36,7 @@ struct Output {
     task: Option<String>,
     own_rewards: bool,
     #[serde(flatten)]
-    report: Report,
+    diagnosis: Diagnosis,
 }
 
 /// Runs `album data inspect`.
@@ -48,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let file = args.file.as_path();
     let asked = args.task.as_deref().map(|name| task(name, file)).transpose()?;
-    let own_rewards = asked.is_none() && doctor::has_own_rewards(file)?;
+    let own_rewards = asked.is_none() && has_own_rewards(file)?;
     let named = TaskName::of_file(file);
     let mut task = if own_rewards { None } else { asked.or(named) };
     let labels = match &task {
@@ -56,21 +57,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None if own_rewards => Labels::Own,
         None => Labels::None,
     };
-    let mut report = match doctor::examine(file, labels, args.gamma) {
+    let mut mismatch = None;
+    let data = match load_unchecked(file, labels) {
         // A name that was not given as the task is only a hint.
-        Err(TabularError::Data(
+        Err(
             error @ (DataError::OtherEnvironment { .. }
             | DataError::WrongShape { .. }
             | DataError::Missing { .. }),
-        )) if asked.is_none() && task.is_some() => {
+        ) if asked.is_none() && task.is_some() => {
             task = None;
-            let mut report = doctor::examine(file, Labels::None, args.gamma)?;
-            let message = format!("the contents are not what the name of the file says: {error}");
-            report.warnings.insert(0, Warning { code: "other_environment", message });
-            report
+            mismatch = Some(format!("the contents are not what the name of the file says: {error}"));
+            load_unchecked(file, Labels::None)?
         }
         result => result?,
     };
+    let mut diagnosis = doctor::examine(&data, args.gamma)?;
+    if let Some(message) = mismatch {
+        diagnosis.warnings.insert(0, Warning { code: "other_environment", message });
+    }
     if let (Some(asked), Some(named)) = (asked, named)
         && asked.environment() != named.environment()
     {
@@ -79,11 +83,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             named.environment().name,
             asked.environment().name
         );
-        report.warnings.insert(0, Warning { code: "file_name", message });
+        diagnosis.warnings.insert(0, Warning { code: "file_name", message });
     }
-    if report.labels.is_none() {
-        let like = doctor::looks_like(file)?;
-        report.warnings.push(Warning { code: "no_labels", message: no_labels(&like) });
+    if diagnosis.labels.is_none() {
+        let like = looks_like(file)?;
+        diagnosis.warnings.push(Warning { code: "no_labels", message: no_labels(&like) });
     }
     let bytes = bytes(file).map_err(Failure::io(file))?;
     let output = Output {
@@ -91,7 +95,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         bytes,
         task: task.map(|task| task.to_string()),
         own_rewards,
-        report,
+        diagnosis: diagnosis,
     };
     if args.json { output::print_json(&output) } else { output::print(&text(&output)) }
 }
@@ -163,24 +167,6 @@ impl Page {
     }
 }
 
-/// Breaks text between words.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        let length = lines[last].chars().count();
-        if length > 0 && length + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-        } else {
-            if length > 0 {
-                lines[last].push(' ');
-            }
-            lines[last].push_str(word);
-        }
-    }
-    lines
-}
-
 fn count(n: usize) -> String {
     grouped(n as i64)
 }
@@ -190,7 +176,7 @@ fn plural(n: usize, one: &str, many: &str) -> String {
 }
 
 fn text(output: &Output) -> String {
-    let report = &output.report;
+    let diagnosis = &output.diagnosis;
     let mut page = Page { lines: Vec::new() };
     page.line("file", &format!("{} ({})", output.file.display(), super::list::size(output.bytes)));
     let task = match (&output.task, output.own_rewards) {
@@ -199,30 +185,30 @@ fn text(output: &Output) -> String {
         (None, false) => "none",
     };
     page.line("task", task);
-    contents(&mut page, report);
-    rewards(&mut page, report);
-    match report.warnings.len() {
+    contents(&mut page, diagnosis);
+    rewards(&mut page, diagnosis);
+    match diagnosis.warnings.len() {
         0 => page.section("No warnings"),
         n => page.section(&plural(n, "warning", "warnings").to_uppercase()),
     }
-    for Warning { code, message } in &report.warnings {
+    for Warning { code, message } in &diagnosis.warnings {
         page.lines.push(format!("  ! {code}"));
         page.lines.extend(wrapped(message, WIDTH - 4).iter().map(|line| format!("    {line}")));
     }
     page.lines.join("\n")
 }
 
-fn contents(page: &mut Page, report: &Report) {
+fn contents(page: &mut Page, diagnosis: &Diagnosis) {
     page.section("Contents");
-    page.line("transitions", &count(report.transitions));
-    let lengths = report.episode_length;
+    page.line("transitions", &count(diagnosis.transitions));
+    let lengths = diagnosis.episode_length;
     let long = if lengths.min == lengths.max {
         format!("each {} long", count(lengths.min))
     } else {
         format!("{} to {} long, median {}", count(lengths.min), count(lengths.max), count(lengths.median))
     };
-    page.line("episodes", &format!("{}, {long}", count(report.episodes)));
-    for (name, columns) in [("observations", &report.observations), ("actions", &report.actions)] {
+    page.line("episodes", &format!("{}, {long}", count(diagnosis.episodes)));
+    for (name, columns) in [("observations", &diagnosis.observations), ("actions", &diagnosis.actions)] {
         let least = columns.iter().map(|c| c.min).fold(f64::INFINITY, f64::min);
         let most = columns.iter().map(|c| c.max).fold(f64::NEG_INFINITY, f64::max);
         let (flattest, widest) = (
@@ -241,12 +227,12 @@ fn contents(page: &mut Page, report: &Report) {
             ),
         );
     }
-    page.line("", &format!("{} of the actions' numbers at ±1", percent(report.saturated_action_share, 1)));
-    let repeats = &report.repeats;
-    let states = if repeats.distinct_states == report.rows {
-        format!("no state occurs twice among {}", count(report.rows))
+    page.line("", &format!("{} of the actions' numbers at ±1", percent(diagnosis.saturated_action_share, 1)));
+    let repeats = &diagnosis.repeats;
+    let states = if repeats.distinct_states == diagnosis.rows {
+        format!("no state occurs twice among {}", count(diagnosis.rows))
     } else {
-        format!("{} different states among {}", count(repeats.distinct_states), count(report.rows))
+        format!("{} different states among {}", count(repeats.distinct_states), count(diagnosis.rows))
     };
     page.line("repetitions", &states);
     if repeats.repeated_pairs > 0 {
@@ -262,8 +248,8 @@ fn contents(page: &mut Page, report: &Report) {
     }
 }
 
-fn rewards(page: &mut Page, report: &Report) {
-    let Some(labels) = &report.labels else { return };
+fn rewards(page: &mut Page, diagnosis: &Diagnosis) {
+    let Some(labels) = &diagnosis.labels else { return };
     page.section("Rewards");
     let total: usize = labels.reward_histogram.iter().map(|bin| bin.count).sum();
     let names: Vec<String> = labels

@@ -4,7 +4,7 @@ use crate::output;
 use album::Error as Failure;
 use album_agents::agents::album::paper_alpha_bc;
 use album_base::cache;
-use album_data::ogbench::{Environment, Family, TaskName};
+use album_data::ogbench::{Environment, Family, Recording, TaskName};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -43,6 +43,8 @@ struct Dataset {
     get: Vec<Way>,
     file: Option<PathBuf>,
     bytes: Option<u64>,
+    /// How many episodes the file has, and whether those are all.
+    recording: Option<Recording>,
     validation_file: Option<PathBuf>,
 }
 
@@ -113,6 +115,7 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Dataset {
             "play" | "noisy" if arm => vec![Way::Generate, Way::Fetch],
             _ => vec![Way::Fetch],
         },
+        recording: file.as_ref().and_then(|path| Recording::read(path, task).ok()),
         bytes: file.as_ref().and_then(|path| path.metadata().ok()).map(|metadata| metadata.len()),
         validation_file: find(task.validation_file()),
         file,
@@ -122,15 +125,15 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Dataset {
 fn text(output: &Output) -> String {
     // Fixed widths, so that the groups are aligned and 80 columns are enough.
     let line = |cells: [&str; 8]| {
-        let [name, obs, act, steps, task, alpha, here, get] = cells;
-        format!("  {name:<31} {obs:>3} {act:>3} {steps:>5} {task:>4} {alpha:>5} {here:>7}  {get}")
+        let [name, obs, act, steps, task, here, episodes, get] = cells;
+        format!("  {name:<31} {obs:>3} {act:>3} {steps:>5} {task:>4} {here:>7} {episodes:>8}  {get}")
     };
     let mut lines = Vec::new();
     for (group, title) in
         [(Group::Paper, "The paper's ten"), (Group::PointMaze, "PointMaze"), (Group::Other, "Others")]
     {
         lines.push(title.to_owned());
-        lines.push(line(["", "obs", "act", "steps", "task", "alpha", "here", "get by"]));
+        lines.push(line(["", "obs", "act", "steps", "task", "here", "episodes", "get by"]));
         for d in output.datasets.iter().filter(|d| d.group == group) {
             lines.push(line([
                 &d.name,
@@ -138,8 +141,8 @@ fn text(output: &Output) -> String {
                 &d.action_dim.to_string(),
                 &d.horizon.to_string(),
                 &d.default_task.to_string(),
-                &d.alpha_bc.map(|alpha| alpha.to_string()).unwrap_or_default(),
                 &d.bytes.map(size).unwrap_or_else(|| "-".into()),
+                &d.recording.as_ref().map(episodes).unwrap_or_default(),
                 d.get[0].name(),
             ]));
         }
@@ -149,7 +152,7 @@ fn text(output: &Output) -> String {
         "obs, act  numbers in an observation and in an action",
         "   steps  length of an episode",
         "    task  the default of the five tasks",
-        "   alpha  the paper's alpha_bc",
+        "episodes  in the file; 50/1000 is a partial recording of a dataset of 1000",
         "    here  size of the file on this machine, looked for in",
     ];
     lines.extend(notes.map(|note| format!("  {note}")));
@@ -157,6 +160,14 @@ fn text(output: &Output) -> String {
     lines.push("    get by  fetch: `album data fetch NAME`, which works for all".into());
     lines.push("            generate: `album data generate NAME`; first use: by `album train`".into());
     lines.join("\n")
+}
+
+/// `1000`, or `50/1000` of a partial recording.
+fn episodes(recording: &Recording) -> String {
+    match recording.published_episodes.filter(|_| recording.complete == Some(false)) {
+        Some(published) => format!("{}/{published}", recording.episodes),
+        None => recording.episodes.to_string(),
+    }
 }
 
 /// Bytes in a unit that suits them.

@@ -42,7 +42,7 @@ fn rows_that_do_not_fit() {
 fn refused_file(write: impl FnOnce(&mut NpzWriter), words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.npz");
-    let mut npz = NpzWriter::create(&path, true).unwrap();
+    let mut npz = NpzWriter::create(&path).unwrap();
     write(&mut npz);
     npz.finish().unwrap();
     let before = snapshot(folder.path());
@@ -169,7 +169,12 @@ fn both_solvers_agree() {
         let report = common::json(folder.path(), &args);
         assert!(report["diff_vs_value_iteration"].as_f64().unwrap() < 1e-7, "{solver}");
         assert!(report["certificate"]["gap"].as_f64().unwrap() < 1e-9, "{solver}");
-        album_data::Npz::open(folder.path().join("out.npz")).unwrap().read("v").unwrap().to_floats().unwrap()
+        album_data::Npz::open(folder.path().join("out.npz"))
+            .unwrap()
+            .read("v")
+            .unwrap()
+            .into_floats()
+            .unwrap()
     };
     let (bellman, highs) = (v("bellman"), v("highs"));
     assert!(bellman.iter().zip(&highs).all(|(a, b)| (a - b).abs() < 1e-7));

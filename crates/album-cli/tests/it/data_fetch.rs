@@ -24,7 +24,7 @@ fn data_file(rows: usize, seed: f32) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.npz");
     // Stored, not deflated, so that its size follows from the rows.
-    let mut npz = NpzWriter::create(&path, false).unwrap();
+    let mut npz = NpzWriter::create_stored(&path).unwrap();
     let numbers: Vec<f32> = (0..2 * rows).map(|i| (i as f32 * 0.37 + seed).sin()).collect();
     let terminals: Vec<bool> = (1..=rows).map(|i| i % 11 == 0 || i == rows).collect();
     npz.array_f32("observations", &[rows, 2], &numbers).unwrap();
@@ -465,7 +465,7 @@ fn what_is_no_data_file_is_refused() {
     let scene = {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npz");
-        let mut npz = NpzWriter::create(&path, true).unwrap();
+        let mut npz = NpzWriter::create(&path).unwrap();
         npz.array_f32("observations", &[2, 40], &[0.0; 80]).unwrap();
         npz.array_f32("actions", &[2, 5], &[0.0; 10]).unwrap();
         npz.array_bool("terminals", &[2], &[false, true]).unwrap();

@@ -96,8 +96,36 @@ fn refusals_leave_everything_as_it_was() {
     fails(path, &["data", "import", "data.npz", "--verify"], 3, &["data.npz"]);
     assert_eq!(snapshot(path), before);
     json(path, &["data", "import", "data.npz", "--json"]);
-    fails(path, &["data", "import", "data.npz"], 3, &["data.columns", "exists already", "--force"]);
+    fails(path, &["data", "import", "data.npz"], 3, &["data.columns", "already exists", "--force"]);
     json(path, &["data", "import", "data.npz", "--force", "--json"]);
+}
+
+#[test]
+fn own_rewards_and_every_transition_are_kept_and_the_rest_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut npz = NpzWriter::create(folder.path().join("own.npz")).unwrap();
+    npz.array_f32("observations", &[3, 1], &[0.0, 1.0, 5.0]).unwrap();
+    npz.array_f32("next_observations", &[3, 1], &[1.0, 2.0, 6.0]).unwrap();
+    npz.array_f32("actions", &[3, 1], &[0.1, 0.2, 0.3]).unwrap();
+    npz.array_f32("rewards", &[3], &[1.0, 2.0, 3.0]).unwrap();
+    npz.array_f32("infos", &[3], &[0.0; 3]).unwrap();
+    npz.array_bool("terminals", &[3], &[false, true, true]).unwrap();
+    npz.finish().unwrap();
+    let report = json(folder.path(), &["data", "import", "own.npz", "--json"]);
+    assert_eq!((report["transitions"].as_u64(), report["episodes"].as_u64()), (Some(3), Some(2)));
+    assert_eq!(
+        (report["columns"]["rewards"].as_u64(), report["columns"]["masks"].as_u64()),
+        (Some(1), Some(1))
+    );
+    assert!(report["warnings"][0].as_str().unwrap().contains("`infos` is ignored"), "{report}");
+    let [file, columns] = ["own.npz", "own.columns"].map(|data| {
+        let mut report = json(folder.path(), &["data", "inspect", data, "--gamma", "0.5", "--json"]);
+        let warnings = report["warnings"].take();
+        assert_eq!(warnings.to_string().contains("infos"), data == "own.npz", "{warnings}");
+        [report["reward_sum"].take(), report["v_star"].take(), report["transitions"].take()]
+    });
+    assert_eq!(file, columns);
+    assert_eq!(file[0], 6.0);
 }
 
 /// Runs `album` after shell commands that set limits.
@@ -135,7 +163,7 @@ fn data_larger_than_the_memory_can_be_trained_on() {
     let path = folder.path();
     {
         // 211 MB of observations and actions. Constant columns deflate well and are quickly made.
-        let mut npz = NpzWriter::create(path.join("large.npz"), true).unwrap();
+        let mut npz = NpzWriter::create(path.join("large.npz")).unwrap();
         npz.array_f32("observations", &[ROWS, 83], &vec![0.25; ROWS * 83]).unwrap();
         npz.array_f32("actions", &[ROWS, 5], &vec![0.5; ROWS * 5]).unwrap();
         let terminals: Vec<bool> = (0..ROWS).map(|row| row % 1000 == 999).collect();

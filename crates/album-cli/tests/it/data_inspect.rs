@@ -13,7 +13,7 @@ fn write_maze(path: &Path) {
     let xy: Vec<f32> =
         (0..rows).flat_map(|i| [if i < 13 { 10.0 + i as f32 } else { i as f32 / 10.0 }, 20.0]).collect();
     let actions: Vec<f32> = (0..2 * rows).map(|i| (i % 7) as f32 / 8.0).collect();
-    let mut writer = NpzWriter::create(path, true).unwrap();
+    let mut writer = NpzWriter::create(path).unwrap();
     writer.array_f32("observations", &[rows, 2], &xy).unwrap();
     writer.array_f32("actions", &[rows, 2], &actions).unwrap();
     writer.array_f32("qpos", &[rows, 2], &xy).unwrap();
@@ -86,7 +86,7 @@ fn without_a_task_only_the_contents_are_told() {
 #[test]
 fn own_rewards_are_used() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = NpzWriter::create(folder.path().join("own.npz"), true).unwrap();
+    let mut writer = NpzWriter::create(folder.path().join("own.npz")).unwrap();
     writer.array_f32("observations", &[3, 1], &[0.0, f32::NAN, 2.0]).unwrap();
     writer.array_f32("actions", &[3, 1], &[0.0, 0.5, 0.0]).unwrap();
     writer.array_f32("rewards", &[3], &[1.0, 2.0, 0.0]).unwrap();
@@ -127,7 +127,7 @@ fn what_cannot_be_read_is_refused() {
     inspect(&["cut.npz"], 3, &["cut.npz", "cut off"]);
     std::fs::write(folder.path().join("pickle.npz"), b"\x80\x04\x95\x10").unwrap();
     inspect(&["pickle.npz"], 3, &["pickle"]);
-    let mut writer = NpzWriter::create(folder.path().join("short.npz"), true).unwrap();
+    let mut writer = NpzWriter::create(folder.path().join("short.npz")).unwrap();
     writer.array_f32("observation", &[2, 1], &[0.0; 2]).unwrap();
     writer.array_bool("terminals", &[2], &[false, true]).unwrap();
     writer.finish().unwrap();
@@ -148,4 +148,20 @@ fn all_datasets_are_listed() {
     assert_eq!(cube["get"], serde_json::json!(["generate", "fetch"]));
     assert_eq!(datasets[10]["name"], "pointmaze-medium-navigate-v0");
     assert_eq!(datasets[10]["get"][0], "first_use");
+}
+
+#[test]
+fn a_partial_recording_is_listed_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    write_maze(&folder.path().join("pointmaze-medium-navigate-v0.npz"));
+    let run = |json: bool| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_album"));
+        command.args(["data", "list"]).args(json.then_some("--json")).env("ALBUM_CACHE", folder.path());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let list: serde_json::Value = serde_json::from_str(&run(true)).unwrap();
+    let recording = &list["datasets"][10]["recording"];
+    assert_eq!((recording["episodes"].as_u64(), recording["complete"].as_bool()), (Some(2), Some(false)));
+    assert!(list["datasets"][0]["recording"].is_null());
+    assert!(run(false).contains("2/1000"), "{}", run(false));
 }

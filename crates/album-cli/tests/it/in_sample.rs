@@ -17,7 +17,7 @@ fn write(path: &Path, meet: bool) {
     let xy: Vec<f32> = x.flat_map(|x| [x, 20.0]).collect();
     let actions: Vec<f32> = (0..80).map(|i| (i % 9) as f32 / 10.0).collect();
     let terminals: Vec<bool> = (0..40).map(|row| row % 20 == 19).collect();
-    let mut writer = NpzWriter::create(path, true).unwrap();
+    let mut writer = NpzWriter::create(path).unwrap();
     writer.array_f32("observations", &[40, 2], &xy).unwrap();
     writer.array_f32("actions", &[40, 2], &actions).unwrap();
     writer.array_f32("qpos", &[40, 2], &xy).unwrap();

@@ -107,7 +107,7 @@ fn a_python_without_ogbench_is_refused_before_there_is_a_run() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path();
     let observations = vec![0.5; 3 * 28];
-    let mut npz = album_data::NpzWriter::create(folder.join("cube-single-play-v0.npz"), true).unwrap();
+    let mut npz = album_data::NpzWriter::create(folder.join("cube-single-play-v0.npz")).unwrap();
     npz.array_f32("observations", &[3, 28], &observations).unwrap();
     npz.array_f32("actions", &[3, 5], &[0.0; 15]).unwrap();
     npz.array_bool("terminals", &[3], &[false, false, true]).unwrap();

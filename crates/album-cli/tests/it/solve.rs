@@ -59,13 +59,13 @@ fn own_data_comes_back_with_its_own_numbers() {
     assert_eq!(r["absorbing_states"], 1);
     assert_eq!(r["sandwich"]["violations"], 0);
     let mut out = Npz::open(folder.path().join("out.npz")).unwrap();
-    assert_eq!(out.read("states").unwrap().to_integers().unwrap(), [-7, 3, 5]);
-    assert_eq!(out.read("v").unwrap().to_floats().unwrap(), [2.0, 1.0, 4.0]);
-    assert_eq!(out.read("pair_states").unwrap().to_integers().unwrap(), [-7, -7, 3, 5]);
-    assert_eq!(out.read("pair_actions").unwrap().to_integers().unwrap(), [-10, 10, 0, 0]);
-    assert_eq!(out.read("q").unwrap().to_floats().unwrap(), [2.0, 0.5, 1.0, 4.0]);
+    assert_eq!(out.read("states").unwrap().into_integers().unwrap(), [-7, 3, 5]);
+    assert_eq!(out.read("v").unwrap().into_floats().unwrap(), [2.0, 1.0, 4.0]);
+    assert_eq!(out.read("pair_states").unwrap().into_integers().unwrap(), [-7, -7, 3, 5]);
+    assert_eq!(out.read("pair_actions").unwrap().into_integers().unwrap(), [-10, 10, 0, 0]);
+    assert_eq!(out.read("q").unwrap().into_floats().unwrap(), [2.0, 0.5, 1.0, 4.0]);
     for key in ["dual_b", "dual_e"] {
-        assert_eq!(out.read(key).unwrap().to_floats().unwrap().len(), 4);
+        assert_eq!(out.read(key).unwrap().into_floats().unwrap().len(), 4);
     }
 }
 
@@ -85,7 +85,7 @@ fn stochastic_data_is_solved_and_says_why_there_is_no_sandwich() {
     assert_eq!(r["sandwich"]["applies"], false);
     assert!(r["sandwich"]["what"].as_str().unwrap().contains("stochastic"));
     assert!(r["sandwich"]["violations"].is_null());
-    let v = Npz::open(folder.path().join("out.npz")).unwrap().read("v").unwrap().to_floats().unwrap();
+    let v = Npz::open(folder.path().join("out.npz")).unwrap().read("v").unwrap().into_floats().unwrap();
     assert_eq!(v, [1.0 + 0.5 * 0.5 * 2.0, 2.0]);
 }
 

@@ -128,6 +128,25 @@ impl Environment {
         }
     }
 
+    /// Training episodes of a published dataset, where they are known; the validation file has a tenth as many.
+    pub fn published_episodes(&self, data_kind: &str) -> Option<usize> {
+        match (self.family, data_kind) {
+            (PointMaze(Giant) | AntMaze(Giant), "navigate") => Some(500),
+            (PointMaze(_) | AntMaze(_), "navigate") => Some(1000),
+            (PointMaze(_) | AntMaze(_), "stitch") => Some(5000),
+            (AntMaze(_), "explore") => Some(10_000),
+            (Cube(1 | 2) | Scene, "play" | "noisy") => Some(1000),
+            (Cube(3), "play" | "noisy") => Some(3000),
+            (Cube(_), "play" | "noisy") => Some(5000),
+            (Puzzle { rows, columns }, "play" | "noisy") => Some(match rows * columns {
+                0..=16 => 1000,
+                17..=20 => 3000,
+                _ => 5000,
+            }),
+            _ => None,
+        }
+    }
+
     /// Buttons whose states a file has in `button_states`; 0 where there is no such column.
     pub fn buttons(&self) -> usize {
         match self.family {

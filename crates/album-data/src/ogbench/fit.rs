@@ -2,26 +2,19 @@
 
 use std::path::Path;
 
-use crate::columns;
 use crate::error::{DataError, Place};
-use crate::matrix::terminals;
-use crate::npz::Npz;
+use crate::formats::npz::row_reader::RowReader;
+use crate::load::source::Source;
 use crate::ogbench::environment::{ENVIRONMENTS, Environment};
-use crate::row_reader::RowReader;
 
-/// Refuses a file or folder whose columns are not as wide as the environment's, and says whose they could be.
-pub(crate) fn check(path: &Path, environment: &'static Environment) -> Result<(), DataError> {
-    Shapes::read(path)?.check(environment)
-}
-
-/// [`check`] for an open archive.
-pub(crate) fn check_npz(npz: &Npz, environment: &'static Environment) -> Result<(), DataError> {
-    Shapes::of_npz(npz)?.check(environment)
+/// Refuses data whose columns are not as wide as the environment's, and says whose they could be.
+pub(crate) fn check(source: &Source, environment: &'static Environment) -> Result<(), DataError> {
+    Shapes::read(source)?.check(environment)
 }
 
 /// The environments whose data looks like this. More than one where mazes differ only in size.
-pub fn environments_like(path: &Path) -> Result<Vec<&'static Environment>, DataError> {
-    Ok(Shapes::read(path)?.environments())
+pub fn looks_like(path: impl AsRef<Path>) -> Result<Vec<&'static Environment>, DataError> {
+    Ok(Shapes::read(&Source::open(path.as_ref())?)?.environments())
 }
 
 const COLUMNS: [&str; 4] = ["qpos", "button_states", "observations", "actions"];
@@ -34,18 +27,8 @@ struct Shapes {
 
 impl Shapes {
     /// Reads headers only.
-    fn read(path: &Path) -> Result<Self, DataError> {
-        if !path.is_dir() {
-            return Self::of_npz(&Npz::open(path)?);
-        }
-        let folder = columns::Folder::open(path)?;
-        let rows = folder.episodes()?.rows();
-        Ok(Self { rows, columns: COLUMNS.map(|key| folder.rows(key, 0).map(shape)) })
-    }
-
-    fn of_npz(npz: &Npz) -> Result<Self, DataError> {
-        let rows = terminals(npz)?.shape()[0];
-        Ok(Self { rows, columns: COLUMNS.map(|key| npz.rows(key).map(shape)) })
+    fn read(source: &Source) -> Result<Self, DataError> {
+        Ok(Self { rows: source.rows()?, columns: COLUMNS.map(|key| source.array(key).map(shape)) })
     }
 
     fn check(self, environment: &'static Environment) -> Result<(), DataError> {

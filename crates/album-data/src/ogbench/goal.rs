@@ -1,6 +1,31 @@
 //! Task goals, and the rewards and masks they give to states.
 
-use crate::ogbench::load::{Label, Needs, RowState};
+/// How many numbers of each array a [`Goal`] looks at, at least. An array of which it needs 0 is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// Of the simulator's positions.
+    pub qpos: usize,
+    /// Of the states of the buttons.
+    pub button_states: usize,
+}
+
+/// The simulator's state, as far as [`Needs`] asks for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowState<'a> {
+    /// The simulator's positions.
+    pub qpos: &'a [f32],
+    /// The state of every button.
+    pub button_states: &'a [i64],
+}
+
+/// What a task says about a state.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Label {
+    /// The reward of acting in this state.
+    pub reward: f32,
+    /// 0 if the task is solved in this state, else 1.
+    pub mask: f32,
+}
 
 /// When a task is solved, as a function of the state.
 ///
@@ -53,7 +78,6 @@ impl Goal {
                         + if slides.is_empty() { 0 } else { buttons.len() + slides.len() }
                 },
                 button_states: buttons.len(),
-                ..Needs::default()
             },
         }
     }
@@ -63,7 +87,7 @@ impl Goal {
     /// ```
     /// use album_data::ogbench::{Goal, Label, RowState};
     /// let goal = Goal::Reach { qpos: 0, xy: [20.0, 20.0], tolerance: 1.0 };
-    /// let at = |qpos: &[f32]| goal.label(&RowState { observation: &[], qpos, button_states: &[] });
+    /// let at = |qpos: &[f32]| goal.label(&RowState { qpos, button_states: &[] });
     /// assert_eq!(at(&[20.0, 19.0]), Label { reward: 0.0, mask: 0.0 });
     /// assert_eq!(at(&[20.0, 18.9]), Label { reward: -1.0, mask: 1.0 });
     /// ```

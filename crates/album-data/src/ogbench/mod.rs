@@ -19,17 +19,23 @@
 mod environment;
 pub(crate) mod fit;
 mod goal;
-mod load;
 mod locomaze;
 mod manipulation;
-mod raw;
+mod recording;
 mod task_name;
-mod transitions;
 
 pub use environment::{ENVIRONMENTS, Environment, Family};
-pub use fit::environments_like;
-pub use goal::{Goal, within};
-pub use load::{Label, Needs, RowState, load_labelled, load_own, load_task};
+pub use fit::looks_like;
+pub use goal::{Goal, Label, Needs, RowState, within};
 pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};
-pub use raw::Raw;
+pub use recording::Recording;
 pub use task_name::{TaskName, UnknownDataset, UnknownTask};
+
+use crate::dataset::Dataset;
+use crate::error::DataError;
+use crate::load::{Labels, load};
+
+/// [`load`] with the labels of a task, without the warnings.
+pub fn load_task(path: impl AsRef<std::path::Path>, task: &TaskName) -> Result<Dataset, DataError> {
+    load(path, Labels::Task(task)).map(|loaded| loaded.dataset)
+}

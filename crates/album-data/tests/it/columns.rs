@@ -40,7 +40,7 @@ fn arrays(episodes: usize, salt: usize) -> Arrays {
 }
 
 fn write(path: &Path, arrays: &[(&str, Array)]) {
-    let mut writer = NpzWriter::create(path, true).unwrap();
+    let mut writer = NpzWriter::create(path).unwrap();
     for (name, array) in arrays {
         writer.array(name, array).unwrap();
     }
@@ -243,7 +243,7 @@ fn only_our_folders_are_replaced_and_only_if_asked() {
     };
     let mapped = load_task(&folder, &task(SCENE)).unwrap();
     let before = seen(&mapped);
-    assert!(again(&folder, false).unwrap_err().to_string().contains("exists already"));
+    assert!(again(&folder, false).unwrap_err().to_string().contains("already exists"));
     write(&file, &arrays(10, 9));
     assert_eq!(again(&folder, true).unwrap(), 10);
     assert_eq!(load_task(&folder, &task(SCENE)).unwrap().episodes().len(), 10);

@@ -495,7 +495,7 @@ fn unfit_values() {
             case(file(&flags), Value, "array `terminals`: row 2: found 2, expected 0 or 1"),
             case(file(&floats), WrongType, "found dtype float64, expected bool"),
         ],
-        |path| Npz::open(path)?.read("terminals")?.to_bools().map(|_| ()),
+        |path| Npz::open(path)?.read("terminals")?.into_bools().map(|_| ()),
     );
     let large = npy("'<u8'", "False", "(2,)", &[[0; 8], [0xff; 8]].concat());
     check(
@@ -503,7 +503,7 @@ fn unfit_values() {
             case(file(&large), Value, "row 1: found 18446744073709551615, expected at most"),
             case(file(&floats), WrongType, "found dtype float64, expected an integer type"),
         ],
-        |path| Npz::open(path)?.read("terminals")?.to_integers().map(|_| ()),
+        |path| Npz::open(path)?.read("terminals")?.into_integers().map(|_| ()),
     );
     check(
         vec![case(file(&large), Missing, "array `actions`: not in the archive, which holds `ter")],

@@ -34,7 +34,7 @@ fn peaks() {
     let path = dir.path().join("wide.npz");
     {
         // Twice as wide as they need to be; four times, for the buttons.
-        let mut npz = NpzWriter::create(&path, true).unwrap();
+        let mut npz = NpzWriter::create(&path).unwrap();
         let floats = |width: usize| (0..ROWS * width).map(|i| (i % 4096) as f64 / 4096.0).collect::<Vec<_>>();
         npz.array_f64("observations", &[ROWS, 40], &floats(40)).unwrap();
         npz.array_f64("actions", &[ROWS, 5], &floats(5)).unwrap();

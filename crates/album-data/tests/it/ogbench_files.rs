@@ -5,8 +5,9 @@ use crate::common;
 
 use std::path::Path;
 
-use album_data::ogbench::{ENVIRONMENTS, Label, Needs, TaskName, load_labelled, load_own, load_task};
-use album_data::{Array, Data, DataError, NpzWriter};
+use album_data::columns::{Import, import};
+use album_data::ogbench::{ENVIRONMENTS, Recording, TaskName, load_task};
+use album_data::{Array, Data, DataError, Dataset, Labels, NpzWriter, load};
 
 /// Two walks through the medium pointmaze, of which the second meets the goal (20, 20).
 fn arrays() -> Vec<(&'static str, Array)> {
@@ -25,11 +26,15 @@ fn arrays() -> Vec<(&'static str, Array)> {
 }
 
 fn write(path: &Path, arrays: &[(&str, Array)]) {
-    let mut writer = NpzWriter::create(path, true).unwrap();
+    let mut writer = NpzWriter::create(path).unwrap();
     for (name, array) in arrays {
         writer.array(name, array).unwrap();
     }
     writer.finish().unwrap();
+}
+
+fn own(path: &Path) -> Dataset {
+    load(path, Labels::Own).unwrap().dataset
 }
 
 fn task() -> TaskName {
@@ -48,23 +53,6 @@ fn labels_are_those_of_the_state_before_the_action() {
     assert_eq!([0, 1, 2, 3].map(|t| data.terminal(t)), [false, true, false, true]);
     assert_eq!(data.next_observation(1), [0.4, 0.0]);
     assert_eq!(data.action(0), [1.0 - 1e-5, 0.0]);
-}
-
-#[test]
-fn a_function_sees_the_columns_it_asks_for() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("walk.npz");
-    let mut arrays = arrays();
-    arrays.push(("button_states", Array::new(vec![6, 1], Data::I64(vec![0, 1, 0, 1, 0, 1])).unwrap()));
-    write(&path, &arrays);
-    let needs = Needs { observation: 2, button_states: 1, ..Needs::default() };
-    let data = load_labelled(&path, needs, |row| {
-        assert!(row.qpos.is_empty());
-        Label { reward: row.observation[0], mask: row.button_states[0] as f32 }
-    })
-    .unwrap();
-    assert_eq!([0, 1, 2, 3].map(|t| data.reward(t)), [0.0, 0.2, 18.9, 19.0]);
-    assert_eq!([0, 1, 2, 3].map(|t| data.mask(t)), [0.0, 1.0, 1.0, 0.0]);
 }
 
 #[test]
@@ -133,7 +121,7 @@ fn problems_name_file_key_and_row() {
 /// A file of two rows with the widths of an environment, or with other buttons.
 fn write_like(path: &Path, name: &str, buttons: Option<usize>) {
     let e = ENVIRONMENTS.iter().find(|e| e.name == name).unwrap();
-    let mut writer = NpzWriter::create(path, true).unwrap();
+    let mut writer = NpzWriter::create(path).unwrap();
     let mut floats =
         |key: &str, width: usize| writer.array_f32(key, &[2, width], &vec![0.0; 2 * width]).unwrap();
     floats("observations", e.observation_dim);
@@ -248,14 +236,14 @@ fn own_rows_may_leave_out_the_masks() {
     let numbers = |data: &[f32]| Array::new(vec![data.len()], Data::F32(data.to_vec())).unwrap();
     arrays.push(("rewards", numbers(&[1.0, 2.0, 9.0, 3.0, 4.0, 9.0])));
     write(&path, &arrays);
-    let data = load_own(&path).unwrap();
+    let data = own(&path);
     assert_eq!(
         [0, 1, 2, 3].map(|t| (data.reward(t), data.mask(t))),
         [(1.0, 1.0), (2.0, 1.0), (3.0, 1.0), (4.0, 1.0)]
     );
     arrays.push(("masks", numbers(&[1.0, 0.0, 9.0, 1.0, 1.0])));
     write(&path, &arrays);
-    let message = load_own(&path).unwrap_err().to_string();
+    let message = load(&path, Labels::Own).unwrap_err().to_string();
     assert!(
         message.ends_with("array `masks`: found shape [5], expected [6], since there are 6 `terminals`"),
         "{message}"
@@ -264,7 +252,7 @@ fn own_rows_may_leave_out_the_masks() {
 
 /// Four transitions: 0 -> 1 ended, 5 -> 6 -> 7 timed out, and 8 at the end of the file.
 fn transitions(path: &Path, next: bool, timeouts: bool) {
-    let mut writer = NpzWriter::create(path, true).unwrap();
+    let mut writer = NpzWriter::create(path).unwrap();
     writer.array_f32("observations", &[4, 1], &[0.0, 5.0, 6.0, 8.0]).unwrap();
     writer.array_f32("actions", &[4, 1], &[0.1, 0.2, 0.3, 0.4]).unwrap();
     writer.array_f32("rewards", &[4], &[1.0, 2.0, 3.0, 4.0]).unwrap();
@@ -284,7 +272,7 @@ fn own_transitions_keep_their_ends_apart() {
     let path = dir.path().join("own.npz");
     for timeouts in [true, false] {
         transitions(&path, true, timeouts); // without time-outs, the jump from 7 to 8 ends the episode
-        let data = load_own(&path).unwrap();
+        let data = own(&path);
         assert_eq!((data.len(), data.episodes().len()), (4, 3));
         assert_eq!([0, 1, 2, 3].map(|t| data.mask(t)), [0.0, 1.0, 1.0, 1.0]);
         assert_eq!([0, 1, 2, 3].map(|t| data.terminal(t)), [true, false, true, true]);
@@ -293,8 +281,112 @@ fn own_transitions_keep_their_ends_apart() {
     }
     // Where successors are unknown, only the transitions that ended or went on are left.
     transitions(&path, false, true);
-    let data = load_own(&path).unwrap();
+    let data = own(&path);
     assert_eq!((data.len(), data.episodes().len()), (2, 3));
     assert_eq!([0, 1].map(|t| (data.observation(t)[0], data.mask(t))), [(0.0, 0.0), (5.0, 1.0)]);
     assert_eq!(data.next_observation(1), [6.0]);
+}
+
+#[test]
+fn masks_of_transitions_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("own.npz");
+    let mut writer = NpzWriter::create(&path).unwrap();
+    writer.array_f32("observations", &[3, 1], &[0.0, 1.0, 5.0]).unwrap();
+    writer.array_f32("next_observations", &[3, 1], &[1.0, 2.0, 6.0]).unwrap();
+    writer.array_f32("actions", &[3, 1], &[0.1, 0.2, 0.3]).unwrap();
+    writer.array_f32("rewards", &[3], &[1.0, 2.0, 3.0]).unwrap();
+    writer.array_f32("masks", &[3], &[0.0, 1.0, 1.0]).unwrap();
+    writer.array_bool("terminals", &[3], &[false, true, true]).unwrap();
+    writer.finish().unwrap();
+    let data = own(&path);
+    // `terminals` only end episodes where the file says by itself what follows.
+    assert_eq!([0, 1, 2].map(|t| data.mask(t)), [0.0, 1.0, 1.0]);
+    assert_eq!([0, 1, 2].map(|t| data.terminal(t)), [false, true, true]);
+}
+
+#[test]
+fn what_is_ignored_is_named_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("walk.npz");
+    let mut arrays = arrays();
+    for name in ["rewards", "masks", "mask"] {
+        arrays.push((name, Array::new(vec![6], Data::F32(vec![1.0; 6])).unwrap()));
+    }
+    write(&path, &arrays);
+    let unknown = "array `mask` is ignored: no dataset has an array of this name; did you mean `masks`?";
+    assert_eq!(load(&path, Labels::Own).unwrap().warnings, [unknown]);
+    let task = task();
+    let warnings = load(&path, Labels::Task(&task)).unwrap().warnings;
+    let reason = format!("is ignored: rewards and masks are those of the task {task}");
+    assert_eq!(
+        warnings,
+        [format!("array `rewards` {reason}"), format!("array `masks` {reason}"), unknown.to_owned()]
+    );
+    // Rows that are lost are counted.
+    transitions(&path, false, true);
+    let warnings = load(&path, Labels::Own).unwrap().warnings;
+    assert!(warnings[0].starts_with("2 transitions that were cut"), "{warnings:?}");
+}
+
+#[test]
+fn a_task_labels_transitions_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("walk.npz");
+    let mut writer = NpzWriter::create(&path).unwrap();
+    let xy = [18.9, 20.0, 19.0, 20.0];
+    writer.array_f32("observations", &[2, 2], &xy).unwrap();
+    writer.array_f32("next_observations", &[2, 2], &[19.0, 20.0, 19.2, 20.0]).unwrap();
+    writer.array_f32("qpos", &[2, 2], &xy).unwrap();
+    writer.array_f32("actions", &[2, 2], &[0.5; 4]).unwrap();
+    writer.array_bool("terminals", &[2], &[false, true]).unwrap();
+    writer.finish().unwrap();
+    // The last transition was dropped when its row was taken for a state.
+    let data = load_task(&path, &task()).unwrap();
+    assert_eq!((data.len(), data.next_observation(1)), (2, &[19.2, 20.0][..]));
+    assert_eq!([0, 1].map(|t| (data.reward(t), data.mask(t))), [(-1.0, 1.0), (0.0, 0.0)]);
+}
+
+#[test]
+fn imports_keep_rewards_masks_and_every_transition() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = |source: &Path| {
+        let target = source.with_extension("columns");
+        let what =
+            Import { sources: &[source.to_path_buf()], target: &target, replace: true, environment: None };
+        let imported = import(&what, &mut |_, _| true).unwrap().unwrap();
+        (target, imported)
+    };
+    // A row for each state.
+    let path = dir.path().join("rows.npz");
+    let mut arrays = arrays();
+    let numbers = |data: &[f32]| Array::new(vec![data.len()], Data::F32(data.to_vec())).unwrap();
+    arrays.push(("rewards", numbers(&[1.0, 2.0, 9.0, 3.0, 4.0, 9.0])));
+    arrays.push(("masks", numbers(&[1.0, 0.0, 9.0, 1.0, 1.0, 9.0])));
+    arrays.push(("infos", numbers(&[0.0; 6])));
+    write(&path, &arrays);
+    let (columns, imported) = folder(&path);
+    assert_eq!(imported.warnings, ["array `infos` is ignored: no dataset has an array of this name"]);
+    assert_eq!((own(&columns), own(&columns).content_hash()), (own(&path), own(&path).content_hash()));
+    assert_eq!(load_task(&columns, &task()).unwrap(), load_task(&path, &task()).unwrap());
+    // A row for each transition, with successors and without.
+    let path = dir.path().join("transitions.npz");
+    for next in [true, false] {
+        transitions(&path, next, true);
+        let (columns, imported) = folder(&path);
+        assert_eq!((imported.transitions, imported.warnings.len()), if next { (4, 0) } else { (2, 1) });
+        assert_eq!((own(&columns), own(&columns).content_hash()), (own(&path), own(&path).content_hash()));
+    }
+}
+
+#[test]
+fn partial_recordings_are_told_from_whole_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pointmaze-medium-navigate-v0.npz");
+    write(&path, &arrays());
+    let recording = Recording::read(&path, &task()).unwrap();
+    assert_eq!((recording.episodes, recording.transitions, recording.complete), (2, 4, Some(false)));
+    assert_eq!(recording.to_string(), "2 of 1000 episodes");
+    let unknown = "humanoidmaze-large-navigate-singletask-v0".parse().unwrap();
+    assert_eq!(Recording::read(&path, &unknown).unwrap().complete, None);
 }

@@ -25,7 +25,8 @@ fn write_dataset(path: &Path, rows: usize, compressed: bool) {
     let rewards = floats(rows);
     let actions: Vec<i64> = rewards.iter().map(|&x| (x * 1e15) as i64).collect();
     let ends: Vec<bool> = rewards.iter().map(|&x| x < 0.1).collect();
-    let mut writer = NpzWriter::create(path, compressed).unwrap();
+    let mut writer =
+        (if compressed { NpzWriter::create(path) } else { NpzWriter::create_stored(path) }).unwrap();
     writer.array_f32("observations", &[rows, 9], &observations).unwrap();
     writer.array_i64("actions", &[rows], &actions).unwrap();
     writer.array_f64("rewards", &[rows], &rewards).unwrap();

@@ -180,7 +180,7 @@ impl Recording {
     pub fn write(&self, path: impl AsRef<Path>, recipe: &Recipe) -> Result<(), EnvError> {
         let rows = self.terminals.len();
         // Noise does not compress: plain arrays are as small and much faster.
-        let mut npz = NpzWriter::create(path, false)?;
+        let mut npz = NpzWriter::create_stored(path)?;
         npz.array_f32("observations", &[rows, 2], &self.positions)?;
         npz.array_f32("actions", &[rows, 2], &self.actions)?;
         npz.array_bool("terminals", &[rows], &self.terminals)?;
@@ -345,7 +345,7 @@ mod tests {
     fn other_files_are_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("official.npz");
-        let mut npz = NpzWriter::create(&path, true).unwrap();
+        let mut npz = NpzWriter::create(&path).unwrap();
         npz.array_bool("terminals", &[1], &[true]).unwrap();
         npz.finish().unwrap();
         let message = cached(&path, &small(MazeSize::Medium), threads(1)).unwrap_err().to_string();

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use album_data::returns::suffix_returns;
-use album_data::{Episodes, RowsView};
+use album_data::Dataset;
 use album_tabular::{JoinedStates, TabularError, ValueSummary};
 use serde::Serialize;
 
 /// What rewards and masks say.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LabelReport {
+pub struct LabelStatistics {
     /// The sum of all rewards.
     pub reward_sum: f64,
     /// How often which rewards occur: every reward where there are few, else ten ranges.
@@ -51,28 +50,20 @@ pub struct Bin {
 const FEW: usize = 20;
 
 pub(super) fn examine(
-    rows: &RowsView<'_>,
-    episodes: &Episodes,
+    data: &Dataset,
     joined: &JoinedStates,
     gamma: f64,
-) -> Result<LabelReport, TabularError> {
-    let acting = rows.acting();
-    let rewards = acting.clone().map(|row| rows.rewards[row]);
-    let masks = acting.clone().map(|row| rows.masks[row]);
+) -> Result<LabelStatistics, TabularError> {
+    let episodes = data.episodes();
+    let rewards = (0..episodes.len()).flat_map(|episode| data.episode_rewards(episode)).copied();
+    let masks = (0..episodes.len()).flat_map(|episode| data.episode_masks(episode)).copied();
     let pairs = rewards.clone().zip(masks.clone());
-
-    let mut with_goal = 0;
-    let mut row = 0;
-    for episode in 0..episodes.len() {
-        let length = episodes.length(episode);
-        with_goal += usize::from(rows.masks[row..row + length].contains(&0.0));
-        row += length + 1;
-    }
-    let mut report = LabelReport {
+    let with_goal = (0..episodes.len()).filter(|&episode| data.episode_masks(episode).contains(&0.0)).count();
+    let mut statistics = LabelStatistics {
         reward_sum: rewards.clone().map(f64::from).sum(),
         reward_histogram: histogram(rewards.clone()),
         mask_zeros: masks.clone().filter(|&mask| mask == 0.0).count(),
-        bad_masks: masks.clone().filter(|&mask| mask != 0.0 && mask != 1.0).count(),
+        bad_masks: masks.filter(|&mask| mask != 0.0 && mask != 1.0).count(),
         solved_with_reward: pairs.clone().filter(|&(reward, mask)| mask == 0.0 && reward != 0.0).count(),
         unsolved_without_reward: pairs.filter(|&(reward, mask)| mask == 1.0 && reward == 0.0).count(),
         goal_episode_share: with_goal as f64 / episodes.len() as f64,
@@ -82,21 +73,18 @@ pub(super) fn examine(
         v_star_above_return_share: None,
         v_star_above_return_max: None,
     };
-    if rewards.clone().all(f32::is_finite) && report.bad_masks == 0 {
-        let v_star = joined.values(rows, gamma)?;
-        let rewards: Vec<f64> = rewards.map(f64::from).collect();
-        let masks: Vec<f64> = masks.map(f64::from).collect();
-        let ends: Vec<bool> = acting.map(|row| rows.terminals[row + 1]).collect();
-        let returns = suffix_returns(&rewards, Some(&masks), &ends, gamma);
+    if rewards.clone().all(f32::is_finite) && statistics.bad_masks == 0 {
+        let v_star = joined.values(data, gamma)?;
+        let returns = data.returns_to_go(gamma);
         let above = v_star.values.iter().zip(&returns).map(|(value, recorded)| value - recorded);
         let scale = 1e-9 * returns.iter().fold(1.0, |most: f64, x| most.max(x.abs()));
-        report.v_star = Some(v_star.summary);
-        report.return_to_go = Some(ValueSummary::new(&returns));
-        report.v_star_above_return_share =
-            Some(above.clone().filter(|&x| x > scale).count() as f64 / episodes.transitions() as f64);
-        report.v_star_above_return_max = Some(above.fold(0.0, f64::max));
+        statistics.v_star = Some(v_star.summary);
+        statistics.return_to_go = Some(ValueSummary::new(&returns));
+        statistics.v_star_above_return_share =
+            Some(above.clone().filter(|&x| x > scale).count() as f64 / data.len() as f64);
+        statistics.v_star_above_return_max = Some(above.fold(0.0, f64::max));
     }
-    Ok(report)
+    Ok(statistics)
 }
 
 fn histogram(rewards: impl Iterator<Item = f32> + Clone) -> Vec<Bin> {

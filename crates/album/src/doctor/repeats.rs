@@ -1,6 +1,6 @@
 //! States and actions that occur more than once.
 
-use album_data::RowsView;
+use album_data::Dataset;
 use album_tabular::JoinedStates;
 use serde::Serialize;
 
@@ -24,18 +24,15 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// Counts over the joined states of the same rows. Without labels all rewards count as 0 and all masks as 1.
-    pub(super) fn count(rows: &RowsView<'_>, joined: &JoinedStates) -> Self {
-        let states = &joined.states;
-        let mut by_pair: Vec<(u32, usize)> = joined.pairs.iter().copied().zip(rows.acting()).collect();
+    pub(super) fn count(data: &Dataset, joined: &JoinedStates) -> Self {
+        let row = |transition: usize| transition + data.episodes().locate(transition).episode;
+        let next = |transition: usize| joined.states[row(transition) + 1];
+        let mut by_pair: Vec<(u32, usize)> = joined.pairs.iter().copied().zip(0..).collect();
         by_pair.sort_unstable();
-        let label = |row: usize| match (rows.rewards.get(row), rows.masks.get(row)) {
-            (Some(&reward), Some(&mask)) => (reward, mask),
-            _ => (0.0, 1.0),
-        };
-        let what_followed = |row: usize| {
-            let (reward, mask) = label(row);
-            (states[row + 1], reward.to_bits(), mask.to_bits())
+        let label = |transition: usize| (data.reward(transition), data.mask(transition));
+        let what_followed = |transition: usize| {
+            let (reward, mask) = label(transition);
+            (next(transition), reward.to_bits(), mask.to_bits())
         };
         let mut repeats = Repeats {
             distinct_states: joined.distinct_states,
@@ -46,20 +43,20 @@ impl Repeats {
             pairs_with_several_rewards: 0,
             different: None,
         };
-        for occurrences in by_pair.chunk_by_mut(|a, b| a.0 == b.0).filter(|rows| rows.len() > 1) {
+        for occurrences in by_pair.chunk_by_mut(|a, b| a.0 == b.0).filter(|all| all.len() > 1) {
             repeats.repeated_pairs += 1;
-            occurrences.sort_unstable_by_key(|&(_, row)| (what_followed(row), row));
+            occurrences.sort_unstable_by_key(|&(_, t)| (what_followed(t), t));
             let first = occurrences[0].1;
             let (mut successors, mut rewards) = (false, false);
             for same in occurrences.chunk_by(|&(_, a), &(_, b)| what_followed(a) == what_followed(b)) {
-                let row = same[0].1;
+                let other = same[0].1;
                 repeats.duplicate_transitions += same.len() - 1;
                 // Where nothing follows, it does not matter what does.
-                let follows = (label(row).1, label(first).1) != (0.0, 0.0);
-                successors |= follows && states[row + 1] != states[first + 1];
-                rewards |= label(row) != label(first);
+                let follows = (label(other).1, label(first).1) != (0.0, 0.0);
+                successors |= follows && next(other) != next(first);
+                rewards |= label(other) != label(first);
                 if (successors || rewards) && repeats.different.is_none() {
-                    repeats.different = Some((first.min(row), first.max(row)));
+                    repeats.different = Some((row(first.min(other)), row(first.max(other))));
                 }
             }
             repeats.pairs_with_several_successors += usize::from(successors);

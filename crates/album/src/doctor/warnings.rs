@@ -1,9 +1,9 @@
 //! What may go wrong in training, said so that something can be done about it.
 
+use album_data::{BadNumbers, Unchecked};
 use serde::Serialize;
 
-use crate::doctor::columns::Located;
-use crate::doctor::{K, Report};
+use crate::doctor::{Diagnosis, K};
 
 /// One thing to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,26 +17,29 @@ pub struct Warning {
 /// A mean or a deviation above this, or deviations that differ by more than its square, are hard on a network.
 const LARGE: f64 = 100.0;
 
-pub(super) fn all(report: &Report, short_episodes: usize, unfinished: bool) -> Vec<Warning> {
+pub(super) fn all(diagnosis: &Diagnosis, short_episodes: usize, data: &Unchecked) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code, message: String| warnings.push(Warning { code, message });
 
-    for bad in &report.non_finite {
+    for message in &data.warnings {
+        warn("ignored", message.clone());
+    }
+    for bad in &diagnosis.non_finite {
         warn("non_finite", non_finite(bad));
     }
-    if let Some(outside) = &report.actions_outside {
+    if let Some(outside) = &diagnosis.actions_outside {
         warn(
             "actions_out_of_range",
             format!(
                 "{} numbers in `actions` are beyond ±1, the first is {} in {}; training refuses the file: scale \
                  actions to [-1, 1]",
-                outside.count.unwrap_or(1),
+                outside.count,
                 outside.value,
                 place(outside)
             ),
         );
     }
-    if unfinished {
+    if data.unfinished {
         warn(
             "unfinished_episode",
             "the last row of the file does not end an episode; training refuses the file: set `terminals` to \
@@ -44,14 +47,14 @@ pub(super) fn all(report: &Report, short_episodes: usize, unfinished: bool) -> V
                 .to_owned(),
         );
     }
-    if report.episode_length.min == 0 {
+    if diagnosis.episode_length.min == 0 {
         warn(
             "empty_episodes",
             "some episodes have one row and no transition: is `terminals` true only on last rows?".to_owned(),
         );
     }
-    labels(report, &mut warn);
-    let repeats = &report.repeats;
+    labels(diagnosis, &mut warn);
+    let repeats = &diagnosis.repeats;
     if let Some((a, b)) = repeats.different {
         let (successors, rewards) =
             (repeats.pairs_with_several_successors, repeats.pairs_with_several_rewards);
@@ -77,16 +80,16 @@ pub(super) fn all(report: &Report, short_episodes: usize, unfinished: bool) -> V
             );
         }
     }
-    if repeats.duplicate_transitions * 20 > report.transitions {
+    if repeats.duplicate_transitions * 20 > diagnosis.transitions {
         warn(
             "duplicates",
             format!(
                 "{} of {} transitions repeat an earlier one exactly",
-                repeats.duplicate_transitions, report.transitions
+                repeats.duplicate_transitions, diagnosis.transitions
             ),
         );
     }
-    if short_episodes > 0 && report.episode_length.min > 0 {
+    if short_episodes > 0 && diagnosis.episode_length.min > 0 {
         warn(
             "short_episodes",
             format!(
@@ -94,12 +97,12 @@ pub(super) fn all(report: &Report, short_episodes: usize, unfinished: bool) -> V
             ),
         );
     }
-    columns(report, &mut warn);
+    columns(diagnosis, &mut warn);
     warnings
 }
 
-fn labels(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
-    let Some(labels) = &report.labels else { return };
+fn labels(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
+    let Some(labels) = &diagnosis.labels else { return };
     if labels.bad_masks > 0 {
         warn(
             "bad_masks",
@@ -113,7 +116,7 @@ fn labels(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
              coming closer as far as rewards tell"
                 .to_owned(),
         );
-    } else if labels.mask_zeros == report.transitions {
+    } else if labels.mask_zeros == diagnosis.transitions {
         warn("always_solved", "every mask is 0: there is nothing to learn".to_owned());
     }
     if let [only] = labels.reward_histogram[..]
@@ -138,24 +141,24 @@ fn labels(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
     }
 }
 
-fn columns(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
+fn columns(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
     for (code, array, columns) in [
-        ("constant_observations", "observations", &report.observations),
-        ("constant_actions", "actions", &report.actions),
+        ("constant_observations", "observations", &diagnosis.observations),
+        ("constant_actions", "actions", &diagnosis.actions),
     ] {
         let constant: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].min == columns[i].max).collect();
         if !constant.is_empty() {
             warn(code, format!("`{array}` never change in {}", list(&constant)));
         }
     }
-    if report.saturated_action_share > 0.5 {
-        let share = 100.0 * report.saturated_action_share;
+    if diagnosis.saturated_action_share > 0.5 {
+        let share = 100.0 * diagnosis.saturated_action_share;
         warn("saturated_actions", format!("{share:.0} % of all numbers in `actions` are at ±1"));
     }
-    let spreads = || report.observations.iter().filter(|c| c.std > 0.0).map(|c| c.std);
+    let spreads = || diagnosis.observations.iter().filter(|c| c.std > 0.0).map(|c| c.std);
     let (least, most) = (spreads().fold(f64::INFINITY, f64::min), spreads().fold(0.0, f64::max));
-    let large: Vec<usize> = (0..report.observations.len())
-        .filter(|&i| report.observations[i].std.max(report.observations[i].mean.abs()) > LARGE)
+    let large: Vec<usize> = (0..diagnosis.observations.len())
+        .filter(|&i| diagnosis.observations[i].std.max(diagnosis.observations[i].mean.abs()) > LARGE)
         .collect();
     if !large.is_empty() {
         warn(
@@ -175,25 +178,20 @@ fn columns(report: &Report, warn: &mut impl FnMut(&'static str, String)) {
     }
 }
 
-/// The warning about positions of the simulator, from which labels are made.
-pub(super) fn bad_qpos(bad: &Located) -> Warning {
-    Warning { code: "non_finite", message: non_finite(bad) }
-}
-
-fn non_finite(bad: &Located) -> String {
-    let count = bad.count.map_or("some".to_owned(), |count| count.to_string());
+fn non_finite(bad: &BadNumbers) -> String {
     format!(
-        "{count} numbers in `{}` are NaN or infinite, the first is {} in {}; training refuses the file",
+        "{} numbers in `{}` are NaN or infinite, the first is {} in {}; training refuses the file",
+        bad.count,
         bad.array,
         bad.value,
         place(bad)
     )
 }
 
-fn place(located: &Located) -> String {
-    match located.column {
-        Some(column) => format!("row {}, column {column}", located.row),
-        None => format!("row {}", located.row),
+fn place(bad: &BadNumbers) -> String {
+    match bad.column {
+        Some(column) => format!("row {}, column {column}", bad.row),
+        None => format!("row {}", bad.row),
     }
 }
 

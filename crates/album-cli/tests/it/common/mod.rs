@@ -66,7 +66,7 @@ impl Columns {
 
     pub fn write(&self, folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(name);
-        let mut npz = NpzWriter::create(&path, true).unwrap();
+        let mut npz = NpzWriter::create(&path).unwrap();
         npz.array_i64("states", &[self.states.len()], &self.states).unwrap();
         npz.array_i64("actions", &[self.actions.len()], &self.actions).unwrap();
         npz.array_i64("next_states", &[self.next_states.len()], &self.next_states).unwrap();

@@ -94,7 +94,7 @@ pub(super) fn join(
     path: &PathBuf,
 ) -> Result<(), DataError> {
     let rows = recipe.episodes_of(split) * recipe.rows;
-    let mut npz = NpzWriter::create(path, true)?;
+    let mut npz = NpzWriter::create(path)?;
     for (name, dtype, width) in recipe.columns() {
         let parts = chunks.iter().map(|chunk| chunk.read(recipe, work, name, dtype, width));
         npz.array_of_parts(name, dtype, &shape(rows, width), parts)?;

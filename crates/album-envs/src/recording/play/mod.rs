@@ -86,17 +86,7 @@ impl Recipe {
             "noisy" => Kind::Noisy,
             _ => return None,
         };
-        let episodes = match environment.family {
-            Family::Cube(1 | 2) | Family::Scene => 1000,
-            Family::Cube(3) => 3000,
-            Family::Cube(_) => 5000,
-            Family::Puzzle { rows, columns } => match rows * columns {
-                0..=16 => 1000,
-                17..=20 => 3000,
-                _ => 5000,
-            },
-            _ => return None,
-        };
+        let episodes = environment.published_episodes(&kind.to_string())?;
         Some(Self { environment, kind, seed, episodes, rows: 1001 })
     }
 

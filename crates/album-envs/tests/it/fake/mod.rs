@@ -70,7 +70,7 @@ fn write_chunk(path: &Path, first_value: f32, first_row: usize, rows: usize, epi
     let column = |width: usize| -> Vec<f32> {
         (0..n * width).map(|i| first_value + (first_row + i / width) as f32).collect()
     };
-    let mut npz = NpzWriter::create(path, false).unwrap();
+    let mut npz = NpzWriter::create_stored(path).unwrap();
     npz.array_f32("observations", &[n, 28], &column(28)).unwrap();
     npz.array_f32("actions", &[n, 5], &vec![0.25; n * 5]).unwrap();
     let terminals: Vec<bool> = (0..n).map(|row| (row + 1) % rows == 0).collect();

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::array::DType;
 use crate::error::{DataError, Place};
-use crate::npy::open_regular;
+use crate::formats::npz::array::DType;
+use crate::formats::npz::npy::open_regular;
 
 /// The manifest's file name.
 pub(crate) const FILE: &str = "manifest.json";
@@ -21,11 +21,13 @@ const BYTE_ORDER: &str = "little";
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The columns there can be, and the type of each.
-const COLUMNS: [(&str, DType); 5] = [
+const COLUMNS: [(&str, DType); 7] = [
     ("observations", DType::F32),
     ("actions", DType::F32),
     ("qpos", DType::F32),
     ("button_states", DType::I8),
+    ("rewards", DType::F32),
+    ("masks", DType::F32),
     (EPISODES, DType::U64),
 ];
 
@@ -136,8 +138,10 @@ impl Manifest {
                 return Err(format!("column `{shown}`: its sha256 is not 64 hexadecimal digits"));
             }
         }
-        if self.columns[EPISODES].width != 1 {
-            return Err(format!("column `{EPISODES}` is {} wide, expected 1", self.columns[EPISODES].width));
+        for name in [EPISODES, "rewards", "masks"] {
+            if let Some(column) = self.columns.get(name).filter(|column| column.width != 1) {
+                return Err(format!("column `{name}` is {} wide, expected 1", column.width));
+            }
         }
         Ok(())
     }

@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::array::{Array, DType, Data, elements, value_error};
 use crate::error::{DataError, Place};
+use crate::formats::npz::array::{Array, DType, Data, elements, value_error};
 use crate::limits::Limits;
 
 /// The first bytes of every npy file.

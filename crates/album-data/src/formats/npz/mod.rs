@@ -1,17 +1,23 @@
 //! npz archives: several npy arrays in one zip file.
 
+pub(crate) mod array;
+pub(crate) mod npy;
+pub(crate) mod row_reader;
+pub(crate) mod writer;
+mod zip_directory;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::DeflateDecoder;
 
-use crate::array::Array;
-use crate::directory::{Entry, Method, read_directory};
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
-use crate::npy::{CHUNK, fill, open_regular, read_array};
-use crate::row_reader::RowReader;
+use array::Array;
+use npy::{CHUNK, fill, open_regular, read_array};
+use row_reader::RowReader;
+use zip_directory::{Entry, Method, read_directory};
 
 /// An open `.npz` archive.
 ///
@@ -45,6 +51,10 @@ impl Npz {
             names: entries.iter().map(|entry| entry.key.clone()).collect(),
             entries,
         })
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The arrays' names, without `.npy`, in the order of the file.

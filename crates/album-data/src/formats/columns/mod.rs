@@ -1,6 +1,6 @@
 //! Datasets as folders of columns, for data larger than memory.
 //!
-//! [`import()`] turns OGBench-layout npz files into a folder once, in parts, whatever their size:
+//! [`import()`] turns npz files into a folder once, in parts, whatever their size:
 //!
 //! ```text
 //! cube-quadruple-play-100m-v0.columns/
@@ -9,10 +9,12 @@
 //!   actions.f32         clipped, and 0 in the last row of every episode: as a `Dataset` has them
 //!   qpos.f32            \ as far as the sources have them: rewards and masks of any task
 //!   button_states.i8    / are computed from them when the data is loaded
+//!   rewards.f32         \ the sources' own rewards and masks, as far as they have them
+//!   masks.f32           /
 //!   episodes.u64        transitions of every episode
 //! ```
 //!
-//! [`load_task`](crate::ogbench::load_task) takes the folder in place of a file. Observations and actions are
+//! [`load`](crate::load()) takes the folder in place of a file. Observations and actions are
 //! then mapped into memory: the system reads the pages that batches touch, and drops them when it needs the
 //! memory. In memory are eight bytes a row, its reward and mask. Everything that needs a look at all numbers
 //! (are they finite? what is their hash?) was done by the import; loading only holds the files' sizes against

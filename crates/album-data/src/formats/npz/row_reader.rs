@@ -2,11 +2,12 @@
 
 use std::fs::File;
 
-use crate::array::{Array, DType, value_error};
 use crate::error::{DataError, Place};
+use crate::formats::npz::EntryReader;
+use crate::formats::npz::array::{Array, DType, value_error};
+use crate::formats::npz::npy::{Layout, fill, read_elements, read_layout};
 use crate::limits::Limits;
-use crate::npy::{Layout, fill, read_elements, read_layout};
-use crate::npz::EntryReader;
+use crate::load::{BadNumbers, Problem};
 
 /// Bytes that are read at a time where the rows allow it.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -96,16 +97,16 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// The next rows as integers, with the checks of [`Array::to_integers`].
+    /// The next rows as integers, with the checks of [`Array::into_integers`].
     pub fn integers(&mut self, rows: usize) -> Result<Vec<i64>, DataError> {
         let chunk = self.read(rows)?;
-        self.located(rows, chunk.to_integers())
+        self.located(rows, chunk.into_integers())
     }
 
-    /// The next rows as flags, with the checks of [`Array::to_bools`].
+    /// The next rows as flags, with the checks of [`Array::into_bools`].
     pub fn bools(&mut self, rows: usize) -> Result<Vec<bool>, DataError> {
         let chunk = self.read(rows)?;
-        self.located(rows, chunk.to_bools())
+        self.located(rows, chunk.into_bools())
     }
 
     /// The error for an element of the rows that were read last, by its position in them.
@@ -118,6 +119,25 @@ impl<'a> RowReader<'a> {
     ) -> DataError {
         let index = (self.done - rows) * self.width() + index;
         value_error(self.place.clone(), &self.shape, index, found, expected)
+    }
+
+    /// A number of the rows that were read last which training refuses, the first of its kind.
+    pub fn bad_number(&self, rows: usize, index: usize, value: f32, problem: Problem) -> BadNumbers {
+        let index = (self.done - rows) * self.width() + index;
+        let (row, column) = (index / self.width(), index % self.width());
+        BadNumbers {
+            array: self.place.key.clone().unwrap_or_default(),
+            count: 1,
+            row,
+            column: (self.shape.len() > 1).then_some(column),
+            value: value.to_string(),
+            problem,
+        }
+    }
+
+    /// The error of an array that has another shape than it must.
+    pub fn wrong_shape(&self, expected: String) -> DataError {
+        DataError::WrongShape { place: self.place.clone(), found: self.shape.clone(), expected }
     }
 
     /// After the last row: checks that the bytes are those once written.

@@ -8,23 +8,24 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::array::DType;
-use crate::columns::folder::hex;
-use crate::columns::manifest::{ColumnFile, EPISODES, FILE, Manifest, dtype, file_name};
-use crate::dataset::{Refused, UNFINISHED, settle_recorded_actions};
+use crate::dataset::{Role, UNFINISHED};
 use crate::error::{DataError, Place};
+use crate::formats::columns::manifest::{ColumnFile, EPISODES, FILE, Manifest, dtype, file_name};
+use crate::formats::npz::array::DType;
+use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
-use crate::matrix::{matrix, only_finite, terminals};
-use crate::npz::Npz;
+use crate::load::checks::{OnBad, check, clip, read};
+use crate::load::source::{RowKind, Source};
+use crate::load::transitions::{Transitions, read_transitions};
+use crate::load::{Labels, dropped_transitions, ignored};
 use crate::ogbench::{Environment, fit};
-use crate::row_reader::RowReader;
 use album_base::atomic::AtomicFolder;
-use album_base::disk;
+use album_base::{disk, hex::hex};
 
 /// What to import, and whereto.
 #[derive(Debug, Clone, Copy)]
 pub struct Import<'a> {
-    /// OGBench-layout npz files, whose rows follow each other in this order.
+    /// Npz files that [`load`](crate::load()) understands. Their rows follow each other in this order.
     pub sources: &'a [PathBuf],
     /// The folder to make.
     pub target: &'a Path,
@@ -45,36 +46,38 @@ pub struct Imported {
     pub columns: BTreeMap<String, usize>,
     /// Size of all columns.
     pub bytes: u64,
+    /// Arrays and rows of the sources that are not in the folder, and why: one sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// Writes a folder of columns.
 ///
-/// Files are read in parts and never held as a whole, with all checks of
-/// [`load_labelled`](crate::ogbench::load_labelled). Nothing is left behind unless all went well.
+/// Files with one row for each state are read in parts and never held as a whole; files with one row for
+/// each transition are. All numbers are checked as by [`load`](crate::load()). `rewards` and `masks` of the files
+/// are kept beside what tasks are labelled by. Nothing is left behind unless all went well.
 /// `go_on` is told the bytes that are done and those there will be; the import is given up, with
 /// `None` for a result, when it returns false.
 ///
 /// ```
 /// use album_data::columns::{Import, import};
-/// use album_data::ogbench::{Label, Needs, RowState, load_labelled};
+/// use album_data::{Labels, load};
 /// # use album_data::NpzWriter;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = tempfile::tempdir()?;
 /// # let (file, folder) = (dir.path().join("walk.npz"), dir.path().join("walk.columns"));
-/// # let mut writer = NpzWriter::create(&file, true)?;
+/// # let mut writer = NpzWriter::create(&file)?;
 /// # writer.array_f32("observations", &[3, 1], &[0.0, 1.0, 2.0])?;
 /// # writer.array_f32("actions", &[3, 1], &[1.0, 1.0, 0.0])?;
+/// # writer.array_f32("rewards", &[3], &[1.0, 2.0, 0.0])?;
 /// # writer.array_bool("terminals", &[3], &[false, false, true])?;
 /// # writer.finish()?;
 /// let what = Import { sources: &[file.clone()], target: &folder, replace: false, environment: None };
 /// import(&what, &mut |_done, _all| true)?;
 ///
-/// let label = |_: &RowState<'_>| Label { reward: -1.0, mask: 1.0 };
-/// let mapped = load_labelled(&folder, Needs::default(), label)?;
-/// let in_memory = load_labelled(&file, Needs::default(), label)?;
+/// let (mapped, in_memory) = (load(&folder, Labels::Own)?, load(&file, Labels::Own)?);
 /// assert_eq!(mapped, in_memory);
-/// assert_eq!(mapped.content_hash(), in_memory.content_hash());
+/// assert_eq!(mapped.dataset.content_hash(), in_memory.dataset.content_hash());
 /// # Ok(())
 /// # }
 /// ```
@@ -96,6 +99,7 @@ pub fn import(
             return Ok(None);
         }
     }
+    let warnings = std::mem::take(&mut writer.warnings);
     let manifest = writer.finish(what.sources)?;
     let text = serde_json::to_vec_pretty(&manifest).map_err(|e| io_error(e.into()))?;
     write_new(&folder.path().join(FILE), &text)?;
@@ -105,6 +109,7 @@ pub fn import(
         episodes: manifest.episodes,
         bytes: manifest.columns.values().map(|column| column.bytes).sum(),
         columns: manifest.columns.into_iter().map(|(name, column)| (name, column.width)).collect(),
+        warnings,
     }))
 }
 
@@ -112,14 +117,12 @@ pub fn import(
 fn check_target(what: &Import<'_>, place: &Place) -> Result<(), DataError> {
     let problem = match fs::read_dir(what.target).map(|mut entries| entries.next().is_none()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(_) => "exists and is no folder that can be read; expected a new name",
+        Err(_) => "exists and is not a readable folder; choose another name",
         Ok(true) => return Ok(()), // an empty folder
         Ok(false) if !Manifest::is_in(what.target) => {
-            "exists and is not a folder of imported columns; it is not replaced, expected a new name"
+            "exists and is not an imported folder, so it is not replaced; choose another name"
         }
-        Ok(false) if !what.replace => {
-            "exists already; expected a new name, or the wish to replace it (--force)"
-        }
+        Ok(false) if !what.replace => "already exists; choose another name or pass --force",
         Ok(false) => return Ok(()),
     };
     Err(DataError::Exists { place: place.clone(), problem })
@@ -159,20 +162,32 @@ impl Plan {
     }
 
     fn of_source(path: &Path, environment: Option<&'static Environment>) -> Result<Self, DataError> {
-        let npz = Npz::open_with(path, &limits())?;
-        let rows = terminals(&npz)?.shape()[0];
+        let source = Source::open_with(path, &limits())?;
+        let Source::Npz(_) = source else {
+            let (found, expected) = ("an imported folder".to_owned(), "an npz file");
+            return Err(DataError::WrongFileKind { place: Place::file(path), found, expected });
+        };
+        let rows = source.rows()?;
         if rows == 0 {
             return Err(DataError::NoTransitions { place: Place::file(path) });
         }
         if let Some(environment) = environment {
-            fit::check_npz(&npz, environment)?;
+            fit::check(&source, environment)?;
         }
         let mut widths = BTreeMap::new();
-        for (name, must) in
-            [("observations", true), ("actions", true), ("qpos", false), ("button_states", false)]
-        {
-            if must || npz.contains(name) {
-                widths.insert(name, matrix(&npz, name, rows, 1)?.width());
+        for name in ["observations", "actions", "qpos", "button_states"] {
+            if ["observations", "actions"].contains(&name) || source.contains(name) {
+                widths.insert(name, source.matrix(name, rows, 1)?.width());
+            }
+        }
+        let labelled = source.contains("rewards");
+        for name in ["rewards", "masks"] {
+            if source.contains(name) {
+                source.numbers(name, rows)?;
+            }
+            // Where a row is a transition, `terminals` and `timeouts` say what the masks are.
+            if source.contains(name) || (labelled && source.row_kind() == RowKind::Transition) {
+                widths.insert(name, 1);
             }
         }
         Ok(Self { widths, rows })
@@ -195,6 +210,7 @@ struct Writer<'a> {
     total: u64,
     go_on: &'a mut dyn FnMut(u64, u64) -> bool,
     stopped: bool,
+    warnings: Vec<String>,
 }
 
 impl<'a> Writer<'a> {
@@ -208,69 +224,141 @@ impl<'a> Writer<'a> {
             columns.insert(name, ColumnWriter::create(folder, name, width)?);
         }
         let episodes = ColumnWriter::create(folder, EPISODES, 1)?;
-        Ok(Self { columns, episodes, rows: 0, done: 0, total: plan.bytes(), go_on, stopped: false })
+        Ok(Self {
+            columns,
+            episodes,
+            rows: 0,
+            done: 0,
+            total: plan.bytes(),
+            go_on,
+            stopped: false,
+            warnings: Vec::new(),
+        })
     }
 
     /// Appends all rows of one file.
     fn source(&mut self, path: &Path) -> Result<(), DataError> {
-        let npz = Npz::open_with(path, &limits())?;
-        let mut flags = terminals(&npz)?;
-        let rows = flags.shape()[0];
-        let actions = matrix(&npz, "actions", rows, 1)?;
-        let width = actions.width();
+        let source = Source::open_with(path, &limits())?;
+        for warning in ignored(&source, None) {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        match source.row_kind() {
+            RowKind::State => self.states(&source),
+            RowKind::Transition => self.transitions(&source),
+        }
+    }
+
+    /// Appends a file with one row for each state, in parts.
+    fn states(&mut self, source: &Source) -> Result<(), DataError> {
+        let mut flags = source.flags("terminals")?;
+        let (rows, step) = (flags.shape()[0], flags.chunk_rows());
         // States of the episode that goes on, and the transitions of those that ended.
-        let (mut states, mut lengths): (u64, Vec<u8>) = (0, Vec::new());
-        self.floats("actions", actions, |_, chunk, _| {
-            let last = flags.bools(chunk.len() / width)?;
-            for &last in &last {
+        let (mut states, mut lengths) = (0, Vec::new());
+        for first in (0..rows).step_by(step) {
+            for last in flags.bools(step.min(rows - first))? {
                 if last {
-                    lengths.extend(states.to_le_bytes());
+                    lengths.push(states);
                 }
                 states = if last { 0 } else { states + 1 };
             }
-            Ok(settle_recorded_actions(chunk, width, &last))
-        })?;
-        if self.stopped {
-            return Ok(());
         }
         if states > 0 {
-            return Err(flags.value_error(rows, rows - 1, false, UNFINISHED));
+            return Err(flags.value_error(1, 0, false, UNFINISHED));
         }
         flags.finish()?;
-        self.episodes.write(&lengths)?;
-        self.rows += rows;
-        for name in ["observations", "qpos"] {
+        self.episodes(&lengths, rows)?;
+        for name in ["observations", "actions", "qpos"] {
             if self.columns.contains_key(name) {
-                self.floats(name, matrix(&npz, name, rows, 1)?, |first, chunk, width| {
-                    Ok(only_finite(first, chunk, width))
-                })?;
+                let role = if name == "actions" { Role::Action } else { Role::State };
+                self.floats(name, source.matrix(name, rows, 1)?, role, source.flags("terminals")?)?;
             }
         }
-        if self.columns.contains_key("button_states") {
-            self.buttons(matrix(&npz, "button_states", rows, 1)?)?;
+        for (name, role) in [("rewards", Role::Reward), ("masks", Role::Mask)] {
+            if self.columns.contains_key(name) {
+                self.floats(name, source.numbers(name, rows)?, role, source.flags("terminals")?)?;
+            }
+        }
+        if self.columns.contains_key("button_states") && !self.stopped {
+            self.buttons(source.matrix("button_states", rows, 1)?)?;
         }
         Ok(())
     }
 
-    /// Appends a matrix, of which `settle` is given every part as in [`read_matrix`](crate::matrix::read_matrix).
+    /// Appends a file with one row for each transition.
+    fn transitions(&mut self, source: &Source) -> Result<(), DataError> {
+        let labels = if source.contains("rewards") { Labels::Own } else { Labels::None };
+        let Transitions { dataset, sources, dropped, .. } = read_transitions(source, labels, OnBad::Refuse)?;
+        if dropped > 0 {
+            self.warnings.push(dropped_transitions(dropped));
+        }
+        let episodes = dataset.episodes();
+        let lengths: Vec<u64> = (0..episodes.len()).map(|episode| episodes.length(episode) as u64).collect();
+        self.episodes(&lengths, episodes.rows())?;
+        let names = ["observations", "actions", "rewards", "masks"];
+        for (name, (column, _)) in names.into_iter().zip(dataset.columns()) {
+            self.numbers(name, column)?;
+        }
+        let rows = source.rows()?;
+        if self.columns.contains_key("qpos") {
+            let qpos = read(source.matrix("qpos", rows, 1)?, Role::State, &vec![false; rows], OnBad::Refuse)?;
+            let row = |&row: &usize| &qpos.data[row * qpos.width..(row + 1) * qpos.width];
+            self.numbers("qpos", &sources.iter().flat_map(row).copied().collect::<Vec<f32>>())?;
+        }
+        if self.columns.contains_key("button_states") && !self.stopped {
+            let mut reader = source.matrix("button_states", rows, 1)?;
+            let (states, width) = (button_bytes(&mut reader, rows)?, reader.width());
+            reader.finish()?;
+            let row = |&row: &usize| &states[row * width..(row + 1) * width];
+            self.append("button_states", &sources.iter().flat_map(row).copied().collect::<Vec<u8>>())?;
+        }
+        Ok(())
+    }
+
+    fn episodes(&mut self, lengths: &[u64], rows: usize) -> Result<(), DataError> {
+        self.rows += rows;
+        self.episodes.write(&lengths.iter().flat_map(|length| length.to_le_bytes()).collect::<Vec<u8>>())
+    }
+
+    /// Appends numbers, if there is such a column.
+    fn numbers(&mut self, name: &str, numbers: &[f32]) -> Result<(), DataError> {
+        if self.stopped || !self.columns.contains_key(name) {
+            return Ok(());
+        }
+        for part in numbers.chunks(1 << 16) {
+            let bytes: Vec<u8> = part.iter().flat_map(|x| x.to_le_bytes()).collect();
+            if !self.append(name, &bytes)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends an array in parts; `flags` say which rows are the last of their episodes.
     fn floats(
         &mut self,
         name: &str,
         mut reader: RowReader<'_>,
-        mut settle: impl FnMut(usize, &mut [f32], usize) -> Result<Result<(), Refused>, DataError>,
+        role: Role,
+        mut flags: RowReader<'_>,
     ) -> Result<(), DataError> {
+        if self.stopped {
+            return Ok(());
+        }
         let (count, width, step) = (reader.shape()[0], reader.width(), reader.chunk_rows());
-        let (mut chunk, mut bytes) = (Vec::new(), Vec::new());
+        let mut chunk = Vec::new();
         for first in (0..count).step_by(step) {
             let rows = step.min(count - first);
             chunk.clear();
             reader.append_f32(rows, &mut chunk)?;
-            if let Err((i, expected)) = settle(first, &mut chunk, width)? {
-                return Err(reader.value_error(rows, i, chunk[i], expected));
+            role.clear(&mut chunk, width, &flags.bools(rows)?);
+            check(&reader, role, rows, &chunk, OnBad::Refuse, &mut Vec::new())?;
+            if role == Role::Action {
+                clip(&mut chunk);
             }
-            bytes.clear();
-            bytes.extend(chunk.iter().flat_map(|x| x.to_le_bytes()));
-            if !self.append(name, &bytes)? {
+            self.numbers(name, &chunk)?;
+            if self.stopped {
                 return Ok(());
             }
         }
@@ -281,14 +369,7 @@ impl<'a> Writer<'a> {
         let (count, step) = (reader.shape()[0], reader.chunk_rows());
         for first in (0..count).step_by(step) {
             let rows = step.min(count - first);
-            let states = reader.integers(rows)?;
-            let mut bytes = Vec::with_capacity(states.len());
-            for (i, &state) in states.iter().enumerate() {
-                let Ok(state) = i8::try_from(state) else {
-                    return Err(reader.value_error(rows, i, state, "-128 to 127"));
-                };
-                bytes.extend(state.to_le_bytes());
-            }
+            let bytes = button_bytes(&mut reader, rows)?;
             if !self.append("button_states", &bytes)? {
                 return Ok(());
             }
@@ -319,6 +400,16 @@ impl<'a> Writer<'a> {
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Manifest::new(self.rows, episodes, sources.iter().map(name).collect(), columns))
     }
+}
+
+/// The next rows of button states, a byte for each.
+fn button_bytes(reader: &mut RowReader<'_>, rows: usize) -> Result<Vec<u8>, DataError> {
+    let states = reader.integers(rows)?;
+    let byte = |(i, &state): (usize, &i64)| match i8::try_from(state) {
+        Ok(state) => Ok(state.to_le_bytes()[0]),
+        Err(_) => Err(reader.value_error(rows, i, state, "-128 to 127")),
+    };
+    states.iter().enumerate().map(byte).collect()
 }
 
 /// One column on its way to the disk.

@@ -5,16 +5,17 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use album_base::hex::hex;
 use sha2::{Digest, Sha256};
 
-use crate::array::DType;
 use crate::column::Column;
-use crate::columns::manifest::{ColumnFile, EPISODES, Manifest, dtype, file_name};
-use crate::columns::map::MappedFile;
 use crate::episodes::Episodes;
 use crate::error::{DataError, Place};
-use crate::npy::open_regular;
-use crate::row_reader::RowReader;
+use crate::formats::columns::manifest::{ColumnFile, EPISODES, Manifest, dtype, file_name};
+use crate::formats::columns::map::MappedFile;
+use crate::formats::npz::array::DType;
+use crate::formats::npz::npy::open_regular;
+use crate::formats::npz::row_reader::RowReader;
 
 /// A folder of columns whose manifest and file sizes agree.
 pub(crate) struct Folder {
@@ -61,15 +62,20 @@ impl Folder {
         Ok(Column::Mapped(Arc::new(map), column.hash().unwrap_or_default()))
     }
 
-    /// The rows of a column of at least this width.
-    pub fn rows(&self, name: &str, least: usize) -> Result<RowReader<'static>, DataError> {
+    /// The rows of a column.
+    pub fn rows(&self, name: &str) -> Result<RowReader<'static>, DataError> {
         let Opened { file, path, dtype, column, entries } = self.column(name)?;
-        let (place, shape) = (Place::file(&path), vec![entries, column.width]);
-        if column.width < least {
-            let expected = format!("[{entries}, at least {least}]");
-            return Err(DataError::WrongShape { place, found: shape, expected });
-        }
-        Ok(RowReader::of_file(file, dtype, shape, place))
+        Ok(RowReader::of_file(file, dtype, vec![entries, column.width], Place::file(&path)))
+    }
+
+    /// The folder, for messages.
+    pub fn place(&self) -> Place {
+        Place::file(&self.path)
+    }
+
+    /// The names of the columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.manifest.columns.keys().map(String::as_str)
     }
 
     /// The episode index.
@@ -136,9 +142,4 @@ pub fn verify(path: impl AsRef<Path>) -> Result<(), DataError> {
         }
     }
     Ok(())
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -206,7 +206,7 @@ impl Array {
 
     /// The elements as 64-bit integers. Takes every integer type; a `uint64`
     /// beyond the range of `int64` is an error that names its row.
-    pub fn to_integers(self) -> Result<Vec<i64>, DataError> {
+    pub fn into_integers(self) -> Result<Vec<i64>, DataError> {
         match self.data {
             Data::I64(v) => Ok(v),
             Data::I8(v) => Ok(v.into_iter().map(i64::from).collect()),
@@ -229,7 +229,7 @@ impl Array {
 
     /// The elements as `f64`. Takes every type; `True` is 1. An integer beyond
     /// 2^53, which `f64` would round, is an error that names its row.
-    pub fn to_floats(self) -> Result<Vec<f64>, DataError> {
+    pub fn into_floats(self) -> Result<Vec<f64>, DataError> {
         const EXACT: u64 = 1 << 53;
         let expected = "an integer within ±2^53 (exact in float64)";
         match self.data {
@@ -264,7 +264,7 @@ impl Array {
         let shape = self.shape.clone();
         let place = self.place.clone();
         let integers = !matches!(self.data, Data::F64(_));
-        let wide = self.to_floats()?;
+        let wide = self.into_floats()?;
         let fits = |x: &f64| {
             if integers { x.abs() <= f64::from(1 << 24) } else { !x.is_finite() || (*x as f32).is_finite() }
         };
@@ -282,7 +282,7 @@ impl Array {
     }
 
     /// The elements as flags: `bool`, or any integer type holding only 0 and 1.
-    pub fn to_bools(self) -> Result<Vec<bool>, DataError> {
+    pub fn into_bools(self) -> Result<Vec<bool>, DataError> {
         if let Data::Bool(v) = self.data {
             return Ok(v);
         }
@@ -366,24 +366,24 @@ mod tests {
     #[test]
     fn integers() {
         let signed = array(&[2], Data::I8(vec![-128, 127]));
-        assert_eq!(signed.to_integers().unwrap(), [-128, 127]);
+        assert_eq!(signed.into_integers().unwrap(), [-128, 127]);
         let unsigned = array(&[1], Data::U64(vec![i64::MAX as u64]));
-        assert_eq!(unsigned.to_integers().unwrap(), [i64::MAX]);
+        assert_eq!(unsigned.into_integers().unwrap(), [i64::MAX]);
         let over = array(&[2, 2], Data::U64(vec![0, 0, 0, 1 << 63]));
-        let message = over.to_integers().unwrap_err().to_string();
+        let message = over.into_integers().unwrap_err().to_string();
         assert!(message.contains("row 1, column 1: found 9223372036854775808"), "{message}");
-        assert!(array(&[1], Data::Bool(vec![true])).to_integers().is_err());
-        assert!(array(&[1], Data::F32(vec![1.0])).to_integers().is_err());
+        assert!(array(&[1], Data::Bool(vec![true])).into_integers().is_err());
+        assert!(array(&[1], Data::F32(vec![1.0])).into_integers().is_err());
     }
 
     #[test]
     fn floats() {
         let flags = array(&[2], Data::Bool(vec![false, true]));
-        assert_eq!(flags.clone().to_floats().unwrap(), [0.0, 1.0]);
+        assert_eq!(flags.clone().into_floats().unwrap(), [0.0, 1.0]);
         assert_eq!(flags.into_f32().unwrap(), [0.0, 1.0]);
         let exact = array(&[2], Data::I64(vec![1 << 53, -(1 << 53)]));
-        assert!(exact.to_floats().is_ok());
-        let message = |data| array(&[2], data).to_floats().unwrap_err().to_string();
+        assert!(exact.into_floats().is_ok());
+        let message = |data| array(&[2], data).into_floats().unwrap_err().to_string();
         assert!(message(Data::I64(vec![0, i64::MIN])).contains("row 1"));
         assert!(message(Data::U64(vec![0, (1 << 53) + 1])).contains("row 1"));
     }
@@ -402,9 +402,9 @@ mod tests {
     #[test]
     fn flags() {
         for data in [Data::Bool(vec![false, true]), Data::I64(vec![0, 1]), Data::U8(vec![0, 1])] {
-            assert_eq!(array(&[2], data).to_bools().unwrap(), [false, true]);
+            assert_eq!(array(&[2], data).into_bools().unwrap(), [false, true]);
         }
-        let message = |data| array(&[2], data).to_bools().unwrap_err().to_string();
+        let message = |data| array(&[2], data).into_bools().unwrap_err().to_string();
         assert!(message(Data::I8(vec![0, -1])).contains("row 1: found -1, expected 0 or 1"));
         assert!(message(Data::U64(vec![u64::MAX, 1])).contains("row 0: found 18446744073709551615"));
         assert!(message(Data::F64(vec![0.0, 1.0])).contains("found dtype float64"));

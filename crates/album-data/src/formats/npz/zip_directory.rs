@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::error::{DataError, Place};
+use crate::formats::npz::npy::describe_kind;
 use crate::limits::Limits;
-use crate::npy::describe_kind;
 
 /// How the bytes of an entry are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

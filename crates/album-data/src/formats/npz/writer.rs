@@ -6,10 +6,10 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::array::{Array, DType, Data, elements};
 use crate::error::{DataError, Place};
+use crate::formats::npz::array::{Array, DType, Data, elements};
+use crate::formats::npz::npy::{CHUNK, MAGIC};
 use crate::limits::Limits;
-use crate::npy::{CHUNK, MAGIC};
 use album_base::atomic::AtomicFile;
 
 /// Writes an `.npz` archive, which appears under its name only on
@@ -26,17 +26,24 @@ pub struct NpzWriter {
 }
 
 impl NpzWriter {
-    /// Starts an archive, deflated like that of `np.savez_compressed` or plain
-    /// like that of `np.savez`.
-    pub fn create(path: impl AsRef<Path>, compressed: bool) -> Result<Self, DataError> {
-        let path = path.as_ref();
+    /// Starts a deflated archive, like that of `np.savez_compressed`.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        Self::open(path.as_ref(), CompressionMethod::Deflated)
+    }
+
+    /// Starts a plain archive, like that of `np.savez`.
+    pub fn create_stored(path: impl AsRef<Path>) -> Result<Self, DataError> {
+        Self::open(path.as_ref(), CompressionMethod::Stored)
+    }
+
+    fn open(path: &Path, method: CompressionMethod) -> Result<Self, DataError> {
         let place = Place::file(path);
         let file =
             AtomicFile::create(path).map_err(|source| DataError::Io { place: place.clone(), source })?;
         Ok(Self {
             zip: ZipWriter::new(file),
             place,
-            method: if compressed { CompressionMethod::Deflated } else { CompressionMethod::Stored },
+            method,
             names: Vec::new(),
             pending: Vec::new(),
             broken: false,
@@ -97,7 +104,7 @@ impl NpzWriter {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("x.npz");
     /// use album_data::{DType, Data, DataError, Npz, NpzWriter};
-    /// let mut npz = NpzWriter::create(&path, true)?;
+    /// let mut npz = NpzWriter::create(&path)?;
     /// let parts = (0..3).map(|i| Ok::<_, DataError>(Data::I64(vec![i, i])));
     /// npz.array_of_parts("twice", DType::I64, &[3, 2], parts)?;
     /// npz.finish()?;
@@ -238,7 +245,7 @@ impl NpzWriter {
         if self.names.iter().any(|known| known == name) {
             return Err(DataError::DuplicateName { place: self.place.array(name) });
         }
-        match crate::directory::name_problem(name) {
+        match crate::formats::npz::zip_directory::name_problem(name) {
             None => Ok(()),
             Some(problem) => {
                 Err(DataError::EntryName { place: self.place.clone(), name: name.to_owned(), problem })

@@ -1,0 +1,4 @@
+//! File formats.
+
+pub mod columns;
+pub(crate) mod npz;

@@ -1,0 +1,41 @@
+//! Arrays that a load or an import leaves out: said, so that nobody learns from less than they think.
+
+use album_base::suggest;
+
+use crate::load::Labels;
+use crate::load::source::{RowKind, Source};
+
+/// What a dataset is made of.
+const READ: [&str; 3] = ["observations", "actions", "terminals"];
+/// Only where a row is a transition.
+const READ_OF_TRANSITIONS: [&str; 2] = ["next_observations", "timeouts"];
+const LABELS: [&str; 2] = ["rewards", "masks"];
+/// The simulator's state, of which tasks are labelled; a recipe's stamp; the episodes of a folder. Nobody
+/// who has them expects an agent to see them.
+const ASIDE: [&str; 5] = ["qpos", "qvel", "button_states", "album_recipe", "episodes"];
+
+/// A sentence for every array that is not read, and why. Without `labels`, all that are known are kept.
+pub(crate) fn ignored(source: &Source, labels: Option<Labels<'_>>) -> Vec<String> {
+    let own = match labels {
+        None | Some(Labels::Own) => None,
+        Some(Labels::Task(task)) => Some(format!("rewards and masks are those of the task {task}")),
+        Some(Labels::None) => Some("no rewards were asked for".to_owned()),
+    };
+    let transitions = source.row_kind() == RowKind::Transition;
+    let known = || READ.iter().chain(&READ_OF_TRANSITIONS).chain(&LABELS).copied();
+    let why = |name: &str| {
+        if READ.contains(&name)
+            || ASIDE.contains(&name)
+            || (transitions && READ_OF_TRANSITIONS.contains(&name))
+        {
+            return None;
+        }
+        if LABELS.contains(&name) {
+            return own.clone();
+        }
+        let near: Vec<String> = suggest::nearest(name, known(), 1).into_iter().map(str::to_owned).collect();
+        Some(format!("no dataset has an array of this name{}", suggest::did_you_mean(&near)))
+    };
+    let sentence = |name: &str| Some(format!("array `{}` is ignored: {}", name.escape_debug(), why(name)?));
+    source.names().into_iter().filter_map(sentence).collect()
+}

@@ -1,0 +1,200 @@
+//! The loader: a file or folder in, a checked [`Dataset`] out.
+
+pub(crate) mod checks;
+mod ignored;
+mod labels;
+pub(crate) mod source;
+pub(crate) mod transitions;
+mod validation;
+
+use std::path::Path;
+
+pub use checks::{BadNumbers, Problem};
+pub use validation::validation_beside;
+
+pub(crate) use ignored::ignored;
+
+use crate::column::Column;
+use crate::dataset::{Dataset, Role, UNFINISHED};
+use crate::episodes::Episodes;
+use crate::error::DataError;
+use crate::formats::npz::array::value_error;
+use crate::load::checks::{OnBad, read};
+use crate::load::labels::{RowLabels, read_labels};
+use crate::load::source::{RowKind, Source};
+use crate::load::transitions::{Transitions, read_transitions};
+use crate::ogbench::{TaskName, fit};
+
+/// Where rewards and masks come from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Labels<'a> {
+    /// The goal of a task, which looks at the arrays `qpos` and `button_states`.
+    Task(&'a TaskName),
+    /// The arrays `rewards` and `masks` of the file itself.
+    Own,
+    /// Nowhere: every reward is 0 and every mask 1.
+    None,
+}
+
+/// A dataset, and what of its file is not in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The data.
+    pub dataset: Dataset,
+    /// Arrays and rows that were ignored, and why: one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A dataset whose numbers were counted instead of refused. Training on it is unsafe; it is there to be examined.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unchecked {
+    /// The data, as it is.
+    pub dataset: Dataset,
+    /// Arrays and rows that were ignored, and why: one sentence each.
+    pub warnings: Vec<String>,
+    /// Whether rewards and masks mean something: they were not left out by [`Labels::None`].
+    pub labelled: bool,
+    /// What [`load`] would refuse.
+    pub bad: Vec<BadNumbers>,
+    /// Whether the last row of the file does not end an episode, which [`load`] refuses too.
+    pub unfinished: bool,
+}
+
+/// Loads a dataset from an npz file or from a folder that [`columns::import`](crate::columns::import()) made.
+///
+/// Two kinds of files are understood. If there is an array `next_observations` or `timeouts`, a row is a
+/// *transition*, as in D4RL and most replay buffers; else it is a *state*, as in OGBench, and an episode of T
+/// transitions has T + 1 rows. In both, `terminals` is true where an episode ends with the row, and actions
+/// are within ±1.
+///
+/// | array | row = state | row = transition |
+/// |---|---|---|
+/// | `observations` `[rows, n]` | s_0 ... s_T of each episode | s |
+/// | `actions` `[rows, m]` | a_0 ... a_{T-1}, then anything | a |
+/// | `terminals` `[rows]` | the episode ends here: s_T | the episode ends here |
+/// | `timeouts` `[rows]` | | the episode was cut here |
+/// | `next_observations` `[rows, n]` | | s' |
+/// | `rewards` `[rows]` | of s and a | of s and a |
+/// | `masks` `[rows]` | 0 where no value follows; without it: 1 | without it: 0 at `terminals` that are no `timeouts` |
+///
+/// An episode of transitions also ends where the next row does not start in the state that this one led to.
+/// The table of `docs/data.md` has more.
+///
+/// Arrays are read in parts, so that loading takes little more memory than the dataset. Observations and
+/// actions of a folder stay on the disk. With [`Labels::Task`] the widths of all arrays must be those of the
+/// task's environment.
+///
+/// ```
+/// use album_data::{Labels, NpzWriter, load};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("own.npz");
+/// let mut writer = NpzWriter::create(&path)?;
+/// writer.array_f32("observations", &[3, 1], &[0.0, 1.0, 2.0])?;
+/// writer.array_f32("actions", &[3, 1], &[1.0, 1.0, 0.0])?;
+/// writer.array_f32("rewards", &[3], &[-1.0, 0.0, 0.0])?;
+/// writer.array_f32("masks", &[3], &[1.0, 0.0, 1.0])?;
+/// writer.array_bool("terminals", &[3], &[false, false, true])?;
+/// writer.array_f32("weights", &[3], &[1.0, 1.0, 1.0])?;
+/// writer.finish()?;
+///
+/// let loaded = load(&path, Labels::Own)?;
+/// assert_eq!((loaded.dataset.len(), loaded.dataset.mask(1)), (2, 0.0));
+/// assert!(loaded.warnings[0].starts_with("array `weights` is ignored"));
+/// # Ok(())
+/// # }
+/// ```
+pub fn load(path: impl AsRef<Path>, labels: Labels<'_>) -> Result<Loaded, DataError> {
+    let Unchecked { dataset, warnings, .. } = read_source(path.as_ref(), labels, OnBad::Refuse)?;
+    Ok(Loaded { dataset, warnings })
+}
+
+/// [`load`] that counts the numbers it would refuse, for those who want to know all that is wrong.
+///
+/// Only what cannot be read at all is an error: a damaged archive, a missing array, shapes that do not fit,
+/// no transition.
+pub fn load_unchecked(path: impl AsRef<Path>, labels: Labels<'_>) -> Result<Unchecked, DataError> {
+    read_source(path.as_ref(), labels, OnBad::Count)
+}
+
+/// Whether a file or folder has rewards of its own.
+pub fn has_own_rewards(path: impl AsRef<Path>) -> Result<bool, DataError> {
+    Ok(Source::open(path.as_ref())?.contains("rewards"))
+}
+
+fn read_source(path: &Path, labels: Labels<'_>, on_bad: OnBad) -> Result<Unchecked, DataError> {
+    let (source, labelled) = (Source::open(path)?, labels != Labels::None);
+    if let Labels::Task(task) = labels {
+        fit::check(&source, task.environment())?;
+    }
+    let mut warnings = ignored(&source, Some(labels));
+    if source.row_kind() == RowKind::Transition {
+        let Transitions { dataset, bad, dropped, .. } = read_transitions(&source, labels, on_bad)?;
+        if dropped > 0 {
+            warnings.push(dropped_transitions(dropped));
+        }
+        return Ok(Unchecked { dataset, warnings, bad, labelled, unfinished: false });
+    }
+    let Source::Folder(folder) = &source else { return read_states(&source, labels, on_bad, warnings) };
+    let episodes = folder.episodes()?;
+    let mut last = vec![false; episodes.rows()];
+    episodes.last_rows().for_each(|row| last[row] = true);
+    let RowLabels { rewards, masks, bad } = read_labels(&source, labels, &last, None, on_bad)?;
+    let dims = [folder.width("observations")?, folder.width("actions")?];
+    let columns = [folder.map("observations")?, folder.map("actions")?, rewards, masks];
+    let dataset = Dataset::from_columns(dims, columns, episodes);
+    Ok(Unchecked { dataset, warnings, bad, labelled, unfinished: false })
+}
+
+pub(crate) fn dropped_transitions(count: usize) -> String {
+    format!(
+        "{count} transitions that were cut by `timeouts` or by the end of the file are dropped: without \
+         `next_observations` nobody knows where they led"
+    )
+}
+
+/// A file with one row for each state.
+fn read_states(
+    source: &Source,
+    labels: Labels<'_>,
+    on_bad: OnBad,
+    warnings: Vec<String>,
+) -> Result<Unchecked, DataError> {
+    let mut last = source.read_flags("terminals")?;
+    let (count, place) = (last.len(), source.place());
+    let unfinished = last.last() == Some(&false);
+    if unfinished {
+        if on_bad == OnBad::Refuse {
+            return Err(value_error(place.array("terminals"), &[count], count - 1, false, UNFINISHED));
+        }
+        last[count - 1] = true;
+    }
+    let episodes = Episodes::from_last_rows(&last);
+    if episodes.transitions() == 0 {
+        return Err(DataError::NoTransitions { place });
+    }
+    let (observations, others) = both(
+        || read(source.matrix("observations", count, 1)?, Role::State, &last, on_bad),
+        || {
+            let actions = read(source.matrix("actions", count, 1)?, Role::Action, &last, on_bad)?;
+            Ok::<_, DataError>((actions, read_labels(source, labels, &last, None, on_bad)?))
+        },
+    );
+    let (observations, (actions, RowLabels { rewards, masks, bad })) = (observations?, others?);
+    let columns: [Column; 4] = [observations.data.into(), actions.data.into(), rewards, masks];
+    let bad = [observations.bad, actions.bad, bad].concat();
+    let dataset = Dataset::from_columns([observations.width, actions.width], columns, episodes);
+    Ok(Unchecked { dataset, warnings, bad, labelled: labels != Labels::None, unfinished })
+}
+
+/// Does both, on two threads if there can be a second one.
+fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, &first) {
+        Ok(thread) => {
+            let second = second();
+            (thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), second)
+        }
+        Err(_) => (first(), second()),
+    })
+}

@@ -1,0 +1,59 @@
+//! How much of a published dataset a file holds.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::DataError;
+use crate::load::source::{RowKind, Source};
+use crate::ogbench::TaskName;
+
+/// The size of a recorded dataset beside that of the published one.
+///
+/// A recording of fewer episodes has the same name and place as a whole one, so that whoever prints a result
+/// should print this with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Recording {
+    /// Episodes in the file.
+    pub episodes: usize,
+    /// Transitions in the file.
+    pub transitions: usize,
+    /// Episodes of the published dataset, where album knows them.
+    pub published_episodes: Option<usize>,
+    /// Whether all published episodes are there; `None` where album does not know how many there are.
+    pub complete: Option<bool>,
+}
+
+impl Recording {
+    /// Looks at the episode ends of a file or folder of columns, and at nothing else.
+    pub fn read(path: impl AsRef<Path>, task: &TaskName) -> Result<Self, DataError> {
+        let path = path.as_ref();
+        let source = Source::open(path)?;
+        let (rows, episodes) = match &source {
+            Source::Folder(folder) => (source.rows()?, folder.episodes()?.len()),
+            Source::Npz(_) => {
+                let ends = source.read_flags("terminals")?;
+                (ends.len(), ends.iter().filter(|end| **end).count())
+            }
+        };
+        let transitions =
+            if source.row_kind() == RowKind::State { rows.saturating_sub(episodes) } else { rows };
+        let validation = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("-val"));
+        let published = task.environment().published_episodes(task.data_kind());
+        let published_episodes = published.map(|train| if validation { train.div_ceil(10) } else { train });
+        let complete = published_episodes.map(|published| episodes >= published);
+        Ok(Self { episodes, transitions, published_episodes, complete })
+    }
+}
+
+/// `1000 episodes`, or `50 of 1000 episodes` of a partial recording.
+impl std::fmt::Display for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.published_episodes {
+            Some(published) if self.episodes < published => {
+                write!(f, "{} of {published} episodes", self.episodes)
+            }
+            _ => write!(f, "{} episodes", self.episodes),
+        }
+    }
+}
