@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use album_agents::{Agent, Metrics};
-use album_data::{Dataset, Sampler, Segments, View};
+use album_data::{Dataset, View};
 use album_tabular::in_sample_values;
 use serde::{Deserialize, Serialize};
 
+use crate::assess::Assessor;
 use crate::error::TrainError;
 
 /// Transitions that the statistics are over, where the data has as many.
@@ -18,29 +19,10 @@ pub fn critic_statistics(
     agent: &mut dyn Agent,
     dataset: &Dataset,
 ) -> Result<BTreeMap<String, f64>, TrainError> {
-    let segments = Segments::new(agent.segments())?;
-    let size = agent.batch_size();
-    let batches = SAMPLE.min(dataset.len()).div_ceil(size);
-    let sampler = Sampler::new(0, dataset.len());
-    let mut batch = segments.batch(dataset, size);
+    let batches = SAMPLE.min(dataset.len()).div_ceil(agent.batch_size());
     let mut metrics = Metrics::new();
-    let mut statistics: BTreeMap<String, f64> = BTreeMap::new();
-    for number in 0..batches {
-        sampler.fill(number as u64, batch.indices_mut());
-        segments.gather(dataset, &mut batch);
-        agent.assess(&batch, &mut metrics);
-        for (name, value) in &metrics {
-            let (entry, value) = (statistics.entry(name.to_string()), *value);
-            if name.ends_with("max") {
-                entry.and_modify(|most| *most = most.max(value)).or_insert(value);
-            } else if name.ends_with("min") {
-                entry.and_modify(|least| *least = least.min(value)).or_insert(value);
-            } else {
-                *entry.or_insert(0.0) += value / batches as f64;
-            }
-        }
-    }
-    Ok(statistics)
+    Assessor::new(agent, dataset)?.assess(agent, batches as u64, &mut metrics);
+    Ok(metrics.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
 }
 
 /// The learned values over the data, in the unit of its rewards.

@@ -62,6 +62,7 @@
 //! # }
 //! ```
 
+mod assess;
 pub mod checkpoint;
 mod critic;
 mod error;
@@ -78,7 +79,6 @@ mod signals;
 mod state_file;
 mod tensorboard;
 mod trainer;
-mod validation;
 mod value_map;
 
 pub use critic::{CriticStatistics, DataStatistics, SAMPLE, critic_statistics};

@@ -214,10 +214,15 @@ impl Log {
 
     /// A row of a CSV file; the first one fixes the columns. `step` is the last column.
     fn row(&mut self, step: u64, values: &[(String, f64)]) -> Result<(), TrainError> {
-        let mut header: String = values.iter().flat_map(|(name, _)| [name.as_str(), ","]).collect();
-        header.push_str("step");
-        let mut row: String = values.iter().map(|(_, value)| format!("{value},")).collect();
-        row.push_str(&format!("{step}\n"));
+        let line = |fields: &mut dyn Iterator<Item = String>| -> String {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            // Writing to memory cannot fail.
+            let _ = writer.write_record(fields);
+            writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+        };
+        let header = line(&mut values.iter().map(|(name, _)| name.clone()).chain(["step".to_owned()]));
+        let header = header.trim_end().to_owned();
+        let mut row = line(&mut values.iter().map(|(_, x)| x.to_string()).chain([step.to_string()]));
         match &self.header {
             Some(expected) if *expected != header => {
                 return Err(TrainError::Columns {

@@ -67,18 +67,15 @@ pub struct Columns {
 impl Columns {
     fn read(path: &Path) -> Result<Self, TrainError> {
         let text = text(path)?;
-        let mut lines = text.lines();
-        let names: Vec<String> = lines.next().unwrap_or_default().split(',').map(str::to_owned).collect();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let damaged =
+            |line: usize, what: &str| TrainError::damaged(path, format!("line {line}: expected {what}"));
+        let header = reader.headers().map_err(|_| damaged(1, "the names of columns"))?;
+        let names: Vec<String> = header.iter().map(str::to_owned).collect();
         let mut rows = Vec::new();
-        for (number, line) in lines.enumerate() {
-            let row: Result<Vec<f64>, _> = line.split(',').map(str::parse).collect();
-            match row {
-                Ok(row) if row.len() == names.len() => rows.push(row),
-                _ => {
-                    let reason = format!("line {}: expected {} numbers", number + 2, names.len());
-                    return Err(TrainError::damaged(path, reason));
-                }
-            }
+        for (number, record) in reader.records().enumerate() {
+            let row = record.ok().and_then(|record| record.iter().map(|x| x.parse().ok()).collect());
+            rows.push(row.ok_or_else(|| damaged(number + 2, &format!("{} numbers", names.len())))?);
         }
         Ok(Columns { names, rows })
     }

@@ -8,6 +8,7 @@ use album_agents::{Agent, AgentState, Metrics};
 use album_data::{Dataset, Sampler, Segments};
 use album_envs::EnvPool;
 
+use crate::assess::Assessor;
 use crate::checkpoint::{self, Progress};
 use crate::critic::{CriticStatistics, DataStatistics};
 use crate::error::TrainError;
@@ -20,7 +21,6 @@ use crate::run_dir::RunDir;
 use crate::schedule::Schedule;
 use crate::signals::StopFlag;
 use crate::state_file::weights_sha256;
-use crate::validation::Validation;
 use crate::value_map::{ValueMap, ValuePoints};
 
 /// Where and how policies are evaluated.
@@ -117,6 +117,9 @@ pub struct Trainer<'a> {
     pub observer: &'a mut dyn FnMut(&Event<'_>),
 }
 
+/// Batches of held-out data that one row of `validation/*` is over.
+const VALIDATION_BATCHES: u64 = 4;
+
 /// Signs of life come this far apart.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -136,8 +139,7 @@ impl Trainer<'_> {
         let sampler = Sampler::new(self.identity.seed, self.dataset.len());
         let mut batch = segments.batch(self.dataset, self.agent.batch_size());
         let mut metrics = Metrics::new();
-        let mut validation =
-            self.held_out.map(|held_out| Validation::new(self.agent, held_out)).transpose()?;
+        let mut validation = self.held_out.map(|held_out| Assessor::new(self.agent, held_out)).transpose()?;
         let mut held_out_metrics = Metrics::new();
         let total = self.schedule.steps;
         let (begin, wall_before) = (Instant::now(), progress.wall_seconds);
@@ -210,7 +212,7 @@ impl Trainer<'_> {
             if logging {
                 let (step, ms_per_step) = (progress.step, since_log.take());
                 if let Some(validation) = &mut validation {
-                    validation.assess(self.agent, &mut held_out_metrics);
+                    validation.assess(self.agent, VALIDATION_BATCHES, &mut held_out_metrics);
                 }
                 logs.training(step, &metrics, &held_out_metrics, ms_per_step, wall())?;
                 (self.observer)(&Event::Logged { step, metrics: &metrics, ms_per_step });

@@ -1,15 +1,13 @@
-//! The metrics of an agent on data that it does not learn from.
+//! The metrics of an agent on data without learning from it: held-out episodes, or a fixed sample of its own.
 
 use album_agents::{Agent, Metrics};
 use album_data::{Batch, Dataset, Sampler, Segments};
 
 use crate::error::TrainError;
 
-/// Batches that one row of validation metrics is averaged over.
-const BATCHES: u64 = 4;
-
-/// Held-out episodes, cut into the same batches as the training data.
-pub(crate) struct Validation<'a> {
+/// Data cut into the same batches as in training, at the same rows for every agent, seed and step: curves of one run, and
+/// of two, can be compared.
+pub(crate) struct Assessor<'a> {
     dataset: &'a Dataset,
     segments: Segments,
     sampler: Sampler,
@@ -17,20 +15,19 @@ pub(crate) struct Validation<'a> {
     one: Metrics,
 }
 
-impl<'a> Validation<'a> {
+impl<'a> Assessor<'a> {
     pub(crate) fn new(agent: &dyn Agent, dataset: &'a Dataset) -> Result<Self, TrainError> {
         let segments = Segments::new(agent.segments())?;
         segments.fits(dataset)?;
         let batch = segments.batch(dataset, agent.batch_size());
-        // The same rows at every step and for every seed: curves of one run, and of two, can be compared.
         let sampler = Sampler::new(0, dataset.len());
-        Ok(Validation { dataset, segments, sampler, batch, one: Metrics::new() })
+        Ok(Assessor { dataset, segments, sampler, batch, one: Metrics::new() })
     }
 
-    /// Losses, behaviour-cloning error and constraint satisfaction on the held-out episodes.
-    pub(crate) fn assess(&mut self, agent: &mut dyn Agent, metrics: &mut Metrics) {
+    /// The agent's metrics over so many batches. Names that end in `max` or `min` are the extremes, all others means.
+    pub(crate) fn assess(&mut self, agent: &mut dyn Agent, batches: u64, metrics: &mut Metrics) {
         metrics.clear();
-        for number in 0..BATCHES {
+        for number in 0..batches {
             self.sampler.fill(number, self.batch.indices_mut());
             self.segments.gather(self.dataset, &mut self.batch);
             agent.assess(&self.batch, &mut self.one);
@@ -40,7 +37,7 @@ impl<'a> Validation<'a> {
 }
 
 /// Adds the metrics of batch `number` to those of the batches before it: extremes stay extremes, all others are means.
-pub(crate) fn combine(all: &mut Metrics, one: &Metrics, number: u64) {
+fn combine(all: &mut Metrics, one: &Metrics, number: u64) {
     if number == 0 {
         all.clone_from(one);
         return;
