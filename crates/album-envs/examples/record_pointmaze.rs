@@ -1,4 +1,4 @@
-//! Records a `navigate` dataset, loads it again and says how long each took.
+//! Records a `navigate` dataset, loads it again and prints how long each took.
 //!
 //! `cargo run --release -p album-envs --example record_pointmaze -- TASK FILE.npz [SEED] [THREADS]`
 #![allow(clippy::print_stdout)]
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The most memory this process ever had, as Linux tells.
+/// The peak memory of this process on Linux.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -11,7 +11,7 @@ use album_base::rng;
 use album_data::ogbench::TaskName;
 use album_envs::{Answer, EnvPool, Limits, Python, Suite, WorkerPool};
 
-/// Makes the environment, then runs all episodes for each line of its input and says how long that took.
+/// Makes the environment, then runs all episodes for each line of its input and prints how long that took.
 const LOOP: &str = "
 import os, sys, time, warnings
 os.environ.setdefault('MUJOCO_GL', 'disable')
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cores = std::thread::available_parallelism()?.get();
     let (workers, episodes, rounds) = (number(cores)?, number(8)?, number(5)?);
 
-    // Actions that change slowly, as those of a policy do.
+    // Actions that change slowly, like those of a policy.
     let (dim, horizon) = (task.environment().action_dim, task.environment().horizon);
     let mut stream = rng::stream(0, "throughput");
     let mut actions: Vec<Vec<f32>> = Vec::new();

@@ -222,3 +222,50 @@ impl EnvPool for WorkerPool {
         Ok(answers)
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A suite without a table: the first worker tells the shape, and later ones must have the same.
+    #[test]
+    fn workers_tell_the_shape_of_their_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let (script, once) = (folder.path().join("python"), folder.path().join("once"));
+        // Each takes a reset and ends. The first has 2 numbers in an observation, the second 3.
+        let text = format!(
+            r"#!/bin/sh
+            mkdir {} 2>/dev/null && dim=2 || dim=3
+            printf '\001\045\000\000\000ALBUMENV\003\000\000\000\00'$dim'\000\000\000\004\000\000\000\144\000\000\000toys 1.0\nmu 4'
+            head -c 21 >/dev/null",
+            once.display()
+        );
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let suite =
+            Suite { name: "toys".into(), file: "toys.py", source: "", arguments: Vec::new(), expected: None };
+        let limits = Limits { start: Duration::from_secs(20), answer: Duration::from_secs(20) };
+        let mut pool = loop {
+            // A file that was just written can be busy for a moment, while another test forks.
+            match WorkerPool::new(suite.clone(), 1, &Python::at(&script), limits) {
+                Err(e) if e.to_string().contains("busy") => std::thread::sleep(Duration::from_millis(20)),
+                pool => break pool.unwrap(),
+            }
+        };
+        assert_eq!(pool.spec(), EnvSpec { observation_dim: 2, action_dim: 4, horizon: 100 });
+        assert_eq!(pool.versions()["toys"], "1.0");
+        pool.reset(0, 1, false).unwrap();
+        let answer = |pool: &mut WorkerPool| loop {
+            match pool.wait() {
+                Ok(mut answers) if !answers.is_empty() => break Ok(answers.remove(0).1),
+                Ok(_) => {}
+                Err(e) => break Err(e.to_string()),
+            }
+        };
+        assert!(matches!(answer(&mut pool), Ok(Answer::Lost { .. })));
+        pool.reset(0, 1, false).unwrap();
+        let error = answer(&mut pool).unwrap_err();
+        assert!(error.contains("toys: found 3 as numbers in an observation, expected 2"), "{error}");
+    }
+}

@@ -22,7 +22,7 @@ const START: &str =
 /// Takes a step of 17 bytes, answers for environment 0 with reward 0, no flags, and the position (0, 0).
 const STEP: &str = r"head -c 17 >/dev/null; printf '\003\025\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'";
 
-/// An interpreter that does this instead.
+/// An interpreter that runs this script.
 fn fake(folder: &Path, script: &str) -> Python {
     let path = folder.join("python");
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -96,7 +96,7 @@ fn an_end_at_once_is_told_with_the_last_lines() {
 
 #[test]
 fn a_python_without_ogbench_says_what_to_do() {
-    // -S: without the packages of the system, -E: nor those that the environment names.
+    // -S: without the system's packages, -E: without those that environment variables name.
     let script = r#"exec python3 -S -E "$@""#;
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         eprintln!("skipped: there is no python3");
@@ -140,7 +140,7 @@ fn a_hang_costs_an_episode() {
 
 #[test]
 fn workers_that_do_not_start_any_more_are_an_error() {
-    // The first one works until it is asked; those after it fail.
+    // The first worker works until its first request; its successors fail.
     let folder = tempfile::tempdir().unwrap();
     let once = folder.path().join("once");
     let script = format!("mkdir {} || exit 7; {HELLO}; {START}; exit 1", once.display());
@@ -160,7 +160,7 @@ fn workers_that_do_not_start_any_more_are_an_error() {
 
 #[test]
 fn a_slot_is_not_held_up_by_another() {
-    // One of the workers answers steps, the other does not: who comes first makes the folder.
+    // Only one of the workers answers steps: the first one to make the folder does not.
     let folder = tempfile::tempdir().unwrap();
     let once = folder.path().join("once");
     let steps = [STEP; 6].join("; ");
@@ -194,7 +194,7 @@ fn a_slot_is_not_held_up_by_another() {
 
 /// The same answer for environment `number`.
 fn of(answer: &str, number: u8) -> String {
-    // Behind the kind and the length.
+    // After the kind and the length.
     let (length, rest) = answer.split_once(r"\000\000\000").unwrap();
     format!(r"{length}\000\000\000\{number:03o}{}", rest.strip_prefix(r"\000").unwrap())
 }
@@ -216,7 +216,7 @@ fn a_worker_takes_both_episodes_with_it() {
     envs.step(0, &[0.0, 0.0]).unwrap();
     let lost = Answer::Lost { reason: "its worker ended (exit status: 9)".into() };
     assert_eq!(answers(&mut envs), [(0, lost.clone())]);
-    // Nothing was asked of the other one; it is told when something is.
+    // The other slot has no request; it is told at its next one.
     assert_eq!(envs.wait().unwrap(), []);
     envs.step(1, &[0.0, 0.0]).unwrap();
     assert_eq!(answers(&mut envs), [(1, lost)]);
@@ -259,7 +259,7 @@ fn the_last_episodes_go_to_those_with_the_least_to_do() {
     let limits = Limits { answer: Duration::from_secs(30), ..short() };
     let (mut envs, _folder) = start(&script, 2, limits).unwrap();
     assert!(envs.is_next(0, 1) && !envs.is_next(0, 0));
-    // One to each worker: either may take the next one.
+    // One episode in each worker: either may take the next one.
     for slot in 0..2 {
         envs.reset(slot, 1, false).unwrap();
     }
@@ -268,7 +268,7 @@ fn the_last_episodes_go_to_those_with_the_least_to_do() {
         started.extend(answers(&mut envs));
     }
     assert!(envs.is_next(2, 1) && envs.is_next(3, 1));
-    // The episode of the second one is nearer to its end.
+    // The episode of the second worker is closer to its end.
     envs.step(1, &[0.0, 0.0]).unwrap();
     assert!(!envs.is_next(2, 1) && envs.is_next(3, 1));
     assert!(envs.is_next(2, 2) && envs.is_next(3, 2));

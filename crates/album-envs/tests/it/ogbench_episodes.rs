@@ -145,7 +145,7 @@ fn episodes_are_those_of_a_plain_loop() {
     }
 }
 
-/// The reward 0, the end and the success come with the step after the goal was reached.
+/// Reward 0, termination and success come with the step after the goal is reached.
 #[test]
 fn a_solved_episode_is_that_of_a_plain_loop() {
     let Some(python) = python() else { return };
@@ -174,7 +174,7 @@ fn a_solved_episode_is_that_of_a_plain_loop() {
     let before = &run.steps[run.steps.len() - 2];
     assert!(!before.success && before.reward == -1.0);
     assert_eq!(lines(&run), reference(&python, &task.to_string(), 3, &actions));
-    // Nothing more to step.
+    // The episode is over.
     assert!(envs.step(0, &[0.0, 0.0]).is_err());
 }
 
@@ -196,7 +196,7 @@ fn a_killed_worker_is_replaced_and_its_episode_repeated() {
     let expected = run(&mut workers(&python, task, 1), &seeds, 40).0;
     let mut envs = workers(&python, task, 2);
     let before = envs.processes();
-    // Let an episode begin in each slot, and kill one of the workers, held so that it cannot answer before.
+    // Start an episode in each slot and kill one worker, which is stopped first so that it cannot answer.
     signal("-STOP", before[0]);
     for slot in 0..4 {
         envs.reset(slot, 90 + slot as u64, false).unwrap();
@@ -221,7 +221,7 @@ fn a_killed_worker_is_replaced_and_its_episode_repeated() {
     let after = envs.processes();
     assert!(after[0] != before[0] && after[1] == before[1]);
     assert_eq!(run(&mut envs, &seeds, 40).0, expected);
-    // Ctrl-C is not for workers.
+    // Workers ignore Ctrl-C.
     signal("-INT", after[1]);
     assert_eq!(run(&mut envs, &seeds, 40).0, expected);
     drop(envs);
@@ -273,7 +273,7 @@ fn pictures_change_nothing() {
     // An arm, cubes, a floor: not all of one colour.
     let colours: std::collections::BTreeSet<&[u8]> = frame.rgb.chunks(3).collect();
     assert!(colours.len() > 100, "{}", colours.len());
-    // Without frames there are none any more.
+    // An episode without frames has none.
     let (again, _) = run(&mut envs, &[4], 4);
     assert_eq!(again, runs);
 }

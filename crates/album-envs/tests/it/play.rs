@@ -1,5 +1,5 @@
-//! Recording with processes: joined in order, resumed, repeated when one dies. The interpreters
-//! are fake but for the last test, which needs ALBUM_PYTHON with ogbench.
+//! Recording with processes: chunks are joined in order, resumed, and repeated when a process dies or hangs. The
+//! interpreters are fake except in the last tests, which need ALBUM_PYTHON with ogbench.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -29,12 +29,12 @@ struct Run<'a> {
     python: &'a Path,
     workers: usize,
     chunk: usize,
-    /// Stops when this many episodes are there.
+    /// Stops at this many episodes.
     stop_at: usize,
 }
 
 impl Run<'_> {
-    /// Records, and returns what was told about lost processes.
+    /// Records, and returns the outcome and the reasons of lost processes.
     fn go(&self) -> (Result<Outcome, RecordError>, Vec<String>) {
         self.go_within(Recorder::LIMITS)
     }
@@ -73,7 +73,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A fake, a recipe of 12 + 2 episodes, and the files that an undisturbed recording makes of it.
+/// A fake, a recipe of 12 + 2 episodes, and the files of an undisturbed recording.
 struct Setting {
     dir: tempfile::TempDir,
     fake: Fake,
@@ -116,7 +116,7 @@ impl Setting {
         self.fake.python("stuck", stick)
     }
 
-    /// An undisturbed recording ends in the expected bytes, and leaves nothing else.
+    /// An undisturbed recording writes the expected bytes and nothing else.
     fn finishes(&self, workers: usize) {
         let python = self.fake.python("good", "");
         assert!(matches!(self.run(&python, workers, 99).0, Ok(Outcome::Done { .. })));
@@ -290,7 +290,7 @@ fn files_of_other_recipes_are_left_alone() {
     assert!(error.to_string().contains("expected cube-single-play-v0 data of seed 4"), "{error}");
     assert!(files(&setting.out()) == setting.expected);
 
-    // If only one file is missing, only that one is made.
+    // Only the missing file is recorded.
     setting.fake.asked();
     fs::remove_file(setting.recipe.file(&setting.out(), Split::Validation)).unwrap();
     setting.finishes(1);
@@ -332,7 +332,7 @@ fn real_cube_single() {
     real_episodes_depend_on_their_seed_alone("cube-single-play-singletask-v0");
 }
 
-/// With random actions, which have a generator of their own.
+/// With random actions, which have their own generator.
 #[test]
 fn real_cube_double() {
     real_episodes_depend_on_their_seed_alone("cube-double-noisy-singletask-v0");

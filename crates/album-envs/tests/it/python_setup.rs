@@ -1,4 +1,4 @@
-//! Setting up environments with interpreters that are played by shell scripts, one for each thing that can be missing.
+//! Set-ups with interpreters that are shell scripts, one for each thing that can be missing.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -94,7 +94,7 @@ fn an_environment_is_made_once_and_again_for_other_pins() {
     let runs = case.runs();
     let (python, said) = case.set_up(PINS);
     assert!(python.is_ok() && said.is_empty() && case.runs() == runs);
-    // Other pins: nothing of the old environment stays.
+    // Other pins: nothing of the old environment remains.
     std::fs::write(case.target().join("old"), "").unwrap();
     case.set_up("ogbench==1.2.3\n").0.unwrap();
     assert!(!case.target().join("old").exists());
@@ -108,7 +108,7 @@ fn an_interrupted_set_up_is_done_again() {
     std::fs::write(case.target().join("album-pins.txt"), "unfinished\n").unwrap();
     let (python, said) = case.set_up(PINS);
     assert!(python.is_ok() && !said.is_empty());
-    // As is one whose interpreter is gone, with the Python that it was made from.
+    // So is one whose interpreter is gone.
     std::fs::remove_file(case.target().join("bin/python")).unwrap();
     let (python, said) = case.set_up(PINS);
     assert!(python.is_ok() && !said.is_empty());
@@ -123,12 +123,12 @@ fn other_folders_are_left_alone() {
     assert!(message.contains("found something that `album setup` did not make"), "{message}");
     assert_eq!(std::fs::read_dir(case.target()).unwrap().count(), 1);
     assert_eq!(read(&case.target().join("thesis.tex")), "text");
-    // A file is no folder.
+    // A file in place of the folder is refused.
     std::fs::remove_dir_all(case.target()).unwrap();
     std::fs::write(case.target(), "text").unwrap();
     assert!(case.set_up(PINS).0.is_err());
     assert_eq!(read(&case.target()), "text");
-    // An empty folder will do.
+    // An empty folder is used.
     std::fs::remove_file(case.target()).unwrap();
     std::fs::create_dir(case.target()).unwrap();
     case.set_up(PINS).0.unwrap();

@@ -17,7 +17,7 @@ pub const FAMILIES: [&str; 7] = [
     "puzzle-3x3-play-singletask-v0",
 ];
 
-/// The interpreter with ogbench; without it, the test says so and ends.
+/// The interpreter with ogbench; without it, the test is skipped with a note.
 pub fn python() -> Option<Python> {
     match std::env::var_os("ALBUM_PYTHON") {
         Some(path) => Some(Python::at(path)),
@@ -49,7 +49,7 @@ pub fn answers(envs: &mut WorkerPool) -> Vec<(usize, Answer)> {
     panic!("no answer");
 }
 
-/// An episode: where it started and its steps.
+/// An episode: its first observation and its steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     pub seed: u64,

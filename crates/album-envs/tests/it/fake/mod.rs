@@ -1,4 +1,4 @@
-//! An interpreter that does not record: it hands out chunks which were prepared before.
+//! A fake interpreter that hands out prepared chunks instead of recording.
 #![allow(dead_code)] // each test file uses a part of it
 #![allow(clippy::unwrap_used)]
 
@@ -28,8 +28,8 @@ impl Fake {
         Self { folder: folder.to_path_buf() }
     }
 
-    /// An interpreter that runs `before` ahead of each chunk, whose name is `$name`. It notes the
-    /// names of all chunks it was asked for.
+    /// An interpreter that runs `before` ahead of each chunk, whose name is `$name`, and notes the names of all chunks it
+    /// was asked for.
     pub fn python(&self, name: &str, before: &str) -> PathBuf {
         let path = self.folder.join(name);
         let store = self.folder.display();
@@ -64,7 +64,7 @@ done
     }
 }
 
-/// Every number tells which row it is from.
+/// Every number is the index of its row, shifted by `first_value`.
 fn write_chunk(path: &Path, first_value: f32, first_row: usize, rows: usize, episodes: usize) {
     let n = rows * episodes;
     let column = |width: usize| -> Vec<f32> {
