@@ -2,9 +2,10 @@
 
 use crate::acting::Situation;
 use crate::agent::{AgentError, Metrics};
+use crate::agents::album::BoundednessCondition;
 use crate::common::Common;
 use crate::encoding::Encoding;
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use crate::noise::Noise;
 use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Tape, Var};
@@ -18,8 +19,8 @@ pub trait Setup: std::fmt::Debug {
     /// Refuses what is outside its domain.
     fn check(&self) -> Result<(), AgentError>;
 
-    /// The hyperparameters of the ALBUM critic, where there is one: its values are bounded only under a condition.
-    fn album_critic(&self) -> Option<&crate::agents::album::Config> {
+    /// The condition under which values stay bounded, where that is not a matter of course.
+    fn boundedness(&self) -> Option<BoundednessCondition> {
         None
     }
 
@@ -68,12 +69,12 @@ pub trait Algorithm: Send {
     }
 
     /// The state value network, where there is one.
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         None
     }
 
     /// Whether a target network moves in the update at `step` (counted from 0).
-    fn moves(&self, _target: Id, _step: u64) -> bool {
+    fn moves(&self, _target: NetworkId, _step: u64) -> bool {
         true
     }
 

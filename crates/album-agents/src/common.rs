@@ -69,12 +69,6 @@ impl Common {
     }
 }
 
-/// The discount of FQL's protocol, which all baselines of the paper follow: longer horizons have a larger one.
-pub fn fql_gamma(environment: &str) -> f64 {
-    let long = ["antmaze-giant", "humanoidmaze-medium", "humanoidmaze-large", "antsoccer-arena"];
-    if long.contains(&environment) { 0.995 } else { 0.99 }
-}
-
 /// Fails with the domain of a hyperparameter.
 pub fn fail<T>(key: &'static str, found: String, expected: &'static str) -> Result<T, AgentError> {
     Err(AgentError::Config { key, found, expected })

@@ -10,7 +10,7 @@ use std::ops::Index;
 
 /// One of an agent's [`Networks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Id(usize);
+pub struct NetworkId(usize);
 
 /// All networks of an agent. They are made in a fixed order from one random stream, trained together and stored together.
 pub struct Networks {
@@ -32,7 +32,7 @@ enum Role {
         learning_rate: f64,
     },
     Target {
-        of: Id,
+        of: NetworkId,
         tau: f32,
     },
     /// Stays as it was drawn.
@@ -45,9 +45,9 @@ impl Entry {
     }
 }
 
-impl Index<Id> for Networks {
+impl Index<NetworkId> for Networks {
     type Output = Mlp;
-    fn index(&self, id: Id) -> &Mlp {
+    fn index(&self, id: NetworkId) -> &Mlp {
         &self.entries[id.0].net
     }
 }
@@ -59,36 +59,36 @@ impl Networks {
     }
 
     /// Adds a value network (Q or V, or an ensemble of them).
-    pub fn value(&mut self, name: &str, spec: MlpSpec, learning_rate: f64) -> Id {
+    pub fn value(&mut self, name: &str, spec: MlpSpec, learning_rate: f64) -> NetworkId {
         self.add_trained(name, spec, learning_rate, true)
     }
 
     /// Adds a network of the policy.
-    pub fn policy(&mut self, name: &str, spec: MlpSpec, learning_rate: f64) -> Id {
+    pub fn policy(&mut self, name: &str, spec: MlpSpec, learning_rate: f64) -> NetworkId {
         self.add_trained(name, spec, learning_rate, false)
     }
 
-    fn add_trained(&mut self, name: &str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> Id {
+    fn add_trained(&mut self, name: &str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> NetworkId {
         let net = Mlp::new(spec, &mut self.init);
         let adam = Adam::new(&net, learning_rate);
         self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Trained { adam, learning_rate } })
     }
 
     /// Adds a copy of a network that follows it: `target = tau * online + (1 - tau) * target` after every update.
-    pub fn target(&mut self, name: &str, of: Id, tau: f64) -> Id {
+    pub fn target(&mut self, name: &str, of: NetworkId, tau: f64) -> NetworkId {
         let online = &self.entries[of.0];
         let (net, is_value) = (online.net.clone(), online.is_value);
         self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Target { of, tau: tau as f32 } })
     }
 
     /// Adds a network that stays as it is drawn.
-    pub fn fixed(&mut self, name: &str, spec: MlpSpec) -> Id {
+    pub fn fixed(&mut self, name: &str, spec: MlpSpec) -> NetworkId {
         let net = Mlp::new(spec, &mut self.init);
         self.add(Entry { name: name.to_owned(), net, is_value: false, role: Role::Fixed })
     }
 
     /// Draws all weights of a network anew: normal ones with a standard deviation.
-    pub fn draw_normal(&mut self, id: Id, deviation: f64) {
+    pub fn draw_normal(&mut self, id: NetworkId, deviation: f64) {
         let net = &mut self.entries[id.0].net;
         let mut tensors = net.tensors();
         for tensor in &mut tensors {
@@ -99,15 +99,15 @@ impl Networks {
         debug_assert!(loaded.is_ok(), "the network's own tensors fit it");
     }
 
-    fn add(&mut self, entry: Entry) -> Id {
+    fn add(&mut self, entry: Entry) -> NetworkId {
         self.entries.push(entry);
-        Id(self.entries.len() - 1)
+        NetworkId(self.entries.len() - 1)
     }
 
     /// The networks that a stage trains, in order.
-    pub fn trained(&self, stage: Stage) -> impl Iterator<Item = (Id, &str)> {
+    pub fn trained(&self, stage: Stage) -> impl Iterator<Item = (NetworkId, &str)> {
         let entries = self.entries.iter().enumerate().filter(move |(_, entry)| entry.is_trained(stage));
-        entries.map(|(i, entry)| (Id(i), &*entry.name))
+        entries.map(|(i, entry)| (NetworkId(i), &*entry.name))
     }
 
     /// Lets the weights of all networks of the policy decay (AdamW).
@@ -130,10 +130,10 @@ impl Networks {
     }
 
     /// Moves the targets for which `moves` says so.
-    pub fn track(&mut self, moves: impl Fn(Id) -> bool, pool: &Pool) {
+    pub fn track(&mut self, moves: impl Fn(NetworkId) -> bool, pool: &Pool) {
         for i in 0..self.entries.len() {
             if let Role::Target { of, tau } = self.entries[i].role
-                && moves(Id(i))
+                && moves(NetworkId(i))
             {
                 // A target is added after the network that it follows.
                 let (before, rest) = self.entries.split_at_mut(i);

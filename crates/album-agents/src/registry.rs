@@ -6,12 +6,13 @@ use crate::agents::{
     rebrac, srpo,
 };
 use crate::algorithm::Setup;
+use crate::presets::{self, Preset, PresetFile};
 use album_base::suggest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Every algorithm, in the order of `album agents`.
-pub const AGENTS: &[Kind] = &[
+pub const AGENTS: &[AgentKind] = &[
     album::KIND,
     bc::KIND,
     cac::KIND,
@@ -33,49 +34,67 @@ pub const AGENTS: &[Kind] = &[
 ];
 
 /// An algorithm that can be chosen by name.
-pub struct Kind {
+#[derive(Debug)]
+pub struct AgentKind {
     /// What it is chosen by.
     pub name: &'static str,
     /// The kind of policy, for example `Gaussian`.
     pub policy: &'static str,
     /// Where it was published.
     pub reference: &'static str,
-    /// Values for an environment of OGBench with the published networks, as TOML.
-    pub paper: fn(environment: &str) -> String,
-    /// Values beyond and over [`SMALL`] for PointMaze with small networks, as TOML.
-    pub small: &'static str,
+    /// The text of `presets/NAME.toml`.
+    presets: &'static str,
     defaults: fn() -> Result<toml::Table, toml::ser::Error>,
     parse: fn(toml::Table) -> Result<Box<dyn Setup>, toml::de::Error>,
 }
 
-/// What every algorithm uses on PointMaze: two raw coordinates need an encoding, and a falling learning rate ends the
-/// noise that hinges turn into a bias (docs/decisions.md).
-pub const SMALL: &str = "hidden = [128, 128]
-reward_scale = 0.3
-lr_decay = \"cosine\"
-standardize = true
-fourier_features = 32
-fourier_scale = 3.0
-";
-
-impl Kind {
+impl AgentKind {
     /// An algorithm with the hyperparameters `C`.
     pub const fn new<C: Setup + Default + Serialize + DeserializeOwned + 'static>(
         name: &'static str,
         policy: &'static str,
         reference: &'static str,
-        paper: fn(&str) -> String,
-        small: &'static str,
+        presets: &'static str,
     ) -> Self {
-        Kind {
+        AgentKind {
             name,
             policy,
             reference,
-            paper,
-            small,
+            presets,
             defaults: || toml::Table::try_from(C::default()),
             parse: |table| table.try_into::<C>().map(|config| Box::new(config) as Box<dyn Setup>),
         }
+    }
+
+    /// The algorithm of a name; the error suggests the nearest one.
+    pub fn find(name: &str) -> Result<&'static AgentKind, AgentError> {
+        let all = || AGENTS.iter().map(|kind| kind.name);
+        AGENTS
+            .iter()
+            .find(|kind| kind.name == name)
+            .ok_or_else(|| AgentError::Unknown { name: name.to_owned(), hint: suggest::hint(name, all()) })
+    }
+
+    /// The values of a preset for an environment, to be put over the defaults.
+    pub fn preset(&self, environment: &str, preset: Preset) -> Result<toml::Table, AgentError> {
+        let file = self.preset_file()?;
+        Ok(match preset {
+            Preset::Paper => file.published(environment),
+            Preset::Small => {
+                let mut values = presets::common()?.small.values.clone();
+                values.extend(file.small.values.clone());
+                values
+            }
+        })
+    }
+
+    /// All presets, with the sources of their values.
+    pub fn preset_file(&self) -> Result<&'static PresetFile, AgentError> {
+        presets::file(self.name)
+    }
+
+    pub(crate) fn preset_text(&self) -> &'static str {
+        self.presets
     }
 
     /// All hyperparameters with their defaults.
@@ -107,13 +126,4 @@ impl Kind {
         }
         Ok(AgentError::Settings(error.message().to_owned()))
     }
-}
-
-/// The algorithm of a name.
-pub fn find(name: &str) -> Result<&'static Kind, AgentError> {
-    let all = || AGENTS.iter().map(|kind| kind.name);
-    AGENTS
-        .iter()
-        .find(|kind| kind.name == name)
-        .ok_or_else(|| AgentError::Unknown { name: name.to_owned(), hint: suggest::hint(name, all()) })
 }

@@ -3,7 +3,7 @@
 use crate::output;
 use album::Error as Failure;
 use album::sizes::antmaze_large;
-use album_agents::{AGENTS, Agent, Kind, Learner};
+use album_agents::{AGENTS, Agent, AgentKind, Learner};
 use album_base::number::grouped;
 use album_nn::Pool;
 use album_report::table::Table;
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.json { output::print_json(&output) } else { output::print(&text(&output)) }
 }
 
-fn entry(kind: &Kind) -> Result<Entry, Failure> {
+fn entry(kind: &AgentKind) -> Result<Entry, Failure> {
     let defaults = kind.defaults()?;
     let learner = Learner::new(kind.setup(&defaults)?.as_ref(), &antmaze_large(1)?, 1, 0, &Pool::new(1))?;
     Ok(Entry {

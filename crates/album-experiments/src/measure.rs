@@ -101,7 +101,7 @@ fn success(records: &Records, at: Option<u64>, protocol: Protocol) -> Option<f64
 /// The left side of the boundedness condition of a run's critic, as its agent defines it.
 fn condition(records: &Records) -> Option<f64> {
     let setup = album::config::read(&records.config, "config.toml").ok()?.setup().ok()?;
-    Some(setup.album_critic()?.boundedness().left)
+    Some(setup.boundedness()?.sides.left)
 }
 
 /// A number in the section of a run's agent.

@@ -2,10 +2,11 @@
 
 use crate::TabularError;
 use crate::lblp::check_positive;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Objective weights and penalty weights.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Coefficients {
     /// Weight of `E[Q]`.
     pub omega_q: f64,

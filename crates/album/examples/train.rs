@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p album --example train`
 
-use album_agents::agents::album::Config;
+use album_agents::agents::album::{Config, HingeCritic};
 use album_agents::{Agent, Common, Learner, Metrics, Moment};
 use album_data::{Dataset, Rows, Sampler, Segments};
 use album_nn::Pool;
@@ -12,7 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let data = Dataset::from_rows(walks())?;
     let (steps, seed) = (2_000, 0);
     let common = Common { hidden: vec![64, 64], gamma: 0.9, ..Common::default() };
-    let config = Config { common, k: 5, ..Config::default() };
+    let config =
+        Config { common, critic: HingeCritic { k: 5, ..HingeCritic::default() }, ..Config::default() };
     let mut agent = Learner::new(&config, &data, steps, seed, &Pool::new(0))?;
 
     // Segments cut (s, a, r, s', s_K, ...) out of the episodes; the sampler says which.

@@ -3,7 +3,8 @@
 
 use crate::error::Error;
 use crate::problem::Problem;
-use album_agents::{Kind, SMALL, Setup};
+pub use album_agents::Preset;
+use album_agents::{AgentKind, Setup};
 use album_base::suggest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,21 +47,14 @@ impl RunConfig {
 
     /// The hyperparameters, checked.
     pub fn setup(&self) -> Result<Box<dyn Setup>, Error> {
-        Ok(album_agents::find(&self.agent)?.setup(&self.settings)?)
+        Ok(AgentKind::find(&self.agent)?.setup(&self.settings)?)
     }
 
     /// The two sides of the boundedness condition, in words, where it is violated.
     pub fn violated_boundedness(&self) -> Result<Option<String>, Error> {
         let setup = self.setup()?;
-        Ok(setup.album_critic().filter(|critic| !critic.boundedness().holds()).map(|critic| {
-            let b = critic.boundedness();
-            let left = if critic.stop_gradient {
-                "lambda_b (1 - gamma) + 2 lambda_k"
-            } else {
-                "lambda_b (1 - gamma) + 2 lambda_k (1 - gamma^k)"
-            };
-            format!("{left} = {:.6} against omega_q + omega_v = {:.6}", b.left, b.right)
-        }))
+        let violated = setup.boundedness().filter(|condition| !condition.sides.holds());
+        Ok(violated.map(|condition| condition.to_string()))
     }
 
     fn to_table(&self) -> Result<toml::Table, Error> {
@@ -108,27 +102,12 @@ impl Default for TrainConfig {
     }
 }
 
-/// Where a configuration starts from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    /// The published networks, coefficients and schedule, with the values for the environment.
-    Paper,
-    /// Small networks and a short schedule that suit PointMaze on a CPU.
-    Small,
-}
-
-/// The preset of a task as TOML, what comes later over what came before. [`Preset::Paper`] is the default except on
-/// PointMaze.
-fn preset(kind: &Kind, problem: &Problem, preset: Option<Preset>) -> Vec<String> {
-    let section = |values: &str| format!("[{}]\n{values}\n", kind.name);
-    let small = match preset {
-        Some(preset) => preset == Preset::Small,
-        None => problem.is_native(),
-    };
-    if small {
-        return vec![SMALL_LOOP.to_owned(), section(SMALL), section(kind.small)];
-    }
-    vec![section(&(kind.paper)(problem.environment()))]
+/// The preset of a task. [`Preset::Paper`] is the default except on PointMaze.
+fn preset(kind: &AgentKind, problem: &Problem, preset: Option<Preset>) -> Result<toml::Table, Error> {
+    let preset = preset.unwrap_or(if problem.is_native() { Preset::Small } else { Preset::Paper });
+    let mut table = parse(if preset == Preset::Small { SMALL_LOOP } else { "" }, "preset")?;
+    table.insert(kind.name.to_owned(), toml::Value::Table(kind.preset(problem.environment(), preset)?));
+    Ok(table)
 }
 
 /// A short schedule for small networks.
@@ -198,7 +177,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     };
     let named = |key: &str| file.as_ref().and_then(|(table, _)| table.get(key)?.as_str());
     let agent = overrides.agent.as_deref().or(named("agent")).unwrap_or("album").to_owned();
-    let kind = album_agents::find(&agent)?;
+    let kind = AgentKind::find(&agent)?;
     let problem = match overrides.problem {
         Some(problem) => problem,
         None => named("task").unwrap_or(Problem::DEFAULT).parse()?,
@@ -216,9 +195,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         settings,
     };
     let mut layers = Layers::over(base.to_table()?);
-    for values in preset(kind, &problem, overrides.preset) {
-        layers.merge(parse(&values, "preset")?, "preset")?;
-    }
+    layers.merge(preset(kind, &problem, overrides.preset)?, "preset")?;
     if let Some((mut table, place)) = file {
         // The file may be of a run with another agent, whose hyperparameters say nothing here.
         let others = album_agents::AGENTS.iter().filter(|other| other.name != agent);
@@ -246,7 +223,7 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
     let Some(agent) = table.get("agent").and_then(toml::Value::as_str).map(str::to_owned) else {
         return Err(Error::Config("there is no `agent = \"...\"`".into()));
     };
-    let kind = album_agents::find(&agent)?;
+    let kind = AgentKind::find(&agent)?;
     let Some(toml::Value::Table(given)) = table.remove(&agent) else {
         return Err(Error::Config(format!("there is no section [{agent}] for the agent")));
     };
@@ -394,7 +371,7 @@ mod tests {
     use album_agents::{Common, agents::album};
 
     fn album(config: &RunConfig) -> album::Config {
-        config.setup().unwrap().album_critic().unwrap().clone()
+        config.settings.clone().try_into().unwrap()
     }
 
     fn given(pairs: &[&str]) -> Overrides {
@@ -419,9 +396,9 @@ mod tests {
     fn a_file_is_over_the_preset() {
         let Resolved { config, overridden } = with_file(given(&["album.alpha_bc=0.5"]));
         let settings = album(&config);
-        assert_eq!((settings.k, settings.alpha_bc), (7, 0.5));
+        assert_eq!((settings.critic.k, settings.alpha_bc), (7, 0.5));
         assert_eq!(settings.common.hidden, [128, 128]); // the preset
-        assert_eq!(settings.lambda_b, 2.5); // the default
+        assert_eq!(settings.critic.coefficients.lambda_b, 2.5); // the default
         assert_eq!(
             (config.problem.to_string(), config.seed, config.train.steps),
             ("pointmaze-giant-navigate-singletask-task4-v0".into(), 5, 70)

@@ -2,7 +2,7 @@
 
 use crate::config::Layers;
 use crate::error::Error;
-use album_agents::{Agent, Kind, Learner, Moment, Policy};
+use album_agents::{Agent, AgentKind, Learner, Moment, Policy};
 use album_data::{Dataset, Sampler, Segments, View};
 use album_nn::Pool;
 use album_train::weights_sha256;
@@ -10,7 +10,7 @@ use album_train::weights_sha256;
 /// What to train, and for how long. Hyperparameters have the names of the TOML keys; all are the agent's defaults until
 /// they are set.
 pub struct Fit {
-    kind: &'static Kind,
+    kind: &'static AgentKind,
     settings: Layers,
     steps: u64,
     seed: u64,
@@ -20,7 +20,7 @@ pub struct Fit {
 impl Fit {
     /// Trains the agent of this name: `album`, `iql`, ...
     pub fn new(agent: &str) -> Result<Self, Error> {
-        let kind = album_agents::find(agent)?;
+        let kind = AgentKind::find(agent)?;
         Ok(Fit { kind, settings: Layers::over(kind.defaults()?), steps: 10_000, seed: 0, threads: 0 })
     }
 

@@ -20,33 +20,22 @@
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative, positive};
-use crate::networks::{Id, Networks};
-use crate::registry::Kind;
+use crate::networks::{NetworkId, Networks};
+use crate::parts::critic::value_spec;
+use crate::parts::gaussian;
+use crate::registry::AgentKind;
 use album_data::{AfterGoal, KStepTail, SegmentConfig};
-use album_nn::MlpSpec;
+use album_nn::Var;
 use album_tabular::{Boundedness, Coefficients, boundedness};
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>("album", "Gaussian", "arXiv 2609.24489", paper, SMALL);
-
-/// The paper's behaviour cloning coefficient of each of its ten environments.
-pub fn paper_alpha_bc(environment: &str) -> Option<f64> {
-    match environment {
-        "antmaze-large" | "antsoccer-arena" => Some(0.01),
-        "antmaze-giant" | "humanoidmaze-medium" | "humanoidmaze-large" => Some(0.003),
-        "cube-single" => Some(0.3),
-        "cube-double" | "scene" | "puzzle-3x3" | "puzzle-4x4" => Some(0.1),
-        _ => None,
-    }
-}
-
-fn paper(environment: &str) -> String {
-    format!("alpha_bc = {:?}", paper_alpha_bc(environment).unwrap_or(0.01))
-}
-
-/// One action changes Q by little on PointMaze (docs/decisions.md).
-const SMALL: &str = "gamma = 0.995\nalpha_bc = 0.001\ncritic_lr = 1e-3\nactor_lr = 1e-3";
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
+    "album",
+    "Gaussian",
+    "arXiv 2609.24489",
+    include_str!("../../presets/album.toml"),
+);
 
 /// How the actor's mean becomes an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,73 +55,122 @@ pub struct Config {
     /// Networks, batches, discount.
     #[serde(flatten)]
     pub common: Common,
-    /// Length of the recorded rollouts.
-    pub k: usize,
-    /// Weight of `E[Q]` in the objective.
-    pub omega_q: f64,
-    /// Weight of `E[V]` in the objective.
-    pub omega_v: f64,
-    /// Penalty of the one-step constraint y_1 <= Q.
-    pub lambda_b: f64,
-    /// Penalty of the epigraph constraint Q <= V.
-    pub lambda_e: f64,
-    /// Penalty of the rollout constraints y_K <= Q and y_K <= V.
-    pub lambda_k: f64,
+    /// The critic.
+    #[serde(flatten)]
+    pub critic: HingeCritic,
     /// Weight of the behaviour cloning term of the actor; chosen per environment.
     pub alpha_bc: f64,
-    /// Learning rate of Q and V.
-    pub critic_lr: f64,
     /// Learning rate of the actor.
     pub actor_lr: f64,
-    /// Treat y_K as a constant in the update.
-    pub stop_gradient: bool,
-    /// Critics; each has its own losses, which are averaged, and the actor follows their mean.
-    pub ensemble: usize,
     /// Divide Q by the mean of |Q| in the actor loss.
     pub normalize_q: bool,
     /// How the actor's mean becomes an action.
     pub squash: Squash,
+}
+
+/// Hyperparameters of the critic, which other agents may have too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HingeCritic {
+    /// Length of the recorded rollouts.
+    pub k: usize,
+    /// Weights of objective and penalties.
+    #[serde(flatten)]
+    pub coefficients: Coefficients,
+    /// Learning rate of Q and V.
+    pub critic_lr: f64,
+    /// Treat y_K as a constant in the update.
+    pub stop_gradient: bool,
+    /// Critics; each has its own losses, which are averaged, and the actor follows their mean.
+    pub ensemble: usize,
     /// What becomes of a rollout that the end of its trajectory cuts short: `truncate`, `drop` or `qc_valid`.
     pub kstep_tail: KStepTail,
     /// What follows a solved task in a rollout: `stop` or `qc_sum`.
     pub kstep_after_goal: AfterGoal,
 }
 
+/// The discount of the paper, in all environments.
+pub(crate) const GAMMA: f64 = 0.995;
+
 impl Default for Config {
     fn default() -> Self {
-        let c = Coefficients::default();
         Config {
-            common: Common { gamma: 0.995, ..Common::default() },
-            k: 10,
-            omega_q: c.omega_q,
-            omega_v: c.omega_v,
-            lambda_b: c.lambda_b,
-            lambda_e: c.lambda_e,
-            lambda_k: c.lambda_k,
+            common: Common { gamma: GAMMA, ..Common::default() },
+            critic: HingeCritic::default(),
             alpha_bc: 0.01,
-            critic_lr: 1e-4,
             actor_lr: 3e-4,
-            stop_gradient: true,
-            ensemble: 1,
             normalize_q: true,
             squash: Squash::Clip,
+        }
+    }
+}
+
+impl Default for HingeCritic {
+    fn default() -> Self {
+        HingeCritic {
+            k: 10,
+            coefficients: Coefficients::default(),
+            critic_lr: 1e-4,
+            stop_gradient: true,
+            ensemble: 1,
             kstep_tail: KStepTail::Truncate,
             kstep_after_goal: AfterGoal::Stop,
         }
     }
 }
 
-impl Config {
+impl HingeCritic {
+    /// Refuses what is outside its domain.
+    pub fn check(&self) -> Result<(), AgentError> {
+        let c = &self.coefficients;
+        positive(&[("omega_q", c.omega_q), ("omega_v", c.omega_v), ("critic_lr", self.critic_lr)])?;
+        nonnegative(&[("lambda_b", c.lambda_b), ("lambda_e", c.lambda_e), ("lambda_k", c.lambda_k)])?;
+        at_least_one(&[("k", self.k), ("ensemble", self.ensemble)])
+    }
+
     /// The condition that keeps the values from falling without bound.
-    pub fn boundedness(&self) -> Boundedness {
-        let c = Coefficients {
-            omega_q: self.omega_q,
-            omega_v: self.omega_v,
-            lambda_b: self.lambda_b,
-            lambda_e: self.lambda_e,
-            lambda_k: self.lambda_k,
+    pub fn boundedness(&self, gamma: f64) -> BoundednessCondition {
+        let formula = if self.stop_gradient {
+            "lambda_b (1 - gamma) + 2 lambda_k"
+        } else {
+            "lambda_b (1 - gamma) + 2 lambda_k (1 - gamma^k)"
         };
-        boundedness(&c, self.common.gamma, self.k, self.stop_gradient)
+        let sides = boundedness(&self.coefficients, gamma, self.k, self.stop_gradient);
+        BoundednessCondition { sides, formula }
+    }
+
+    /// The windows of data.
+    pub(crate) fn segments(&self, gamma: f64) -> SegmentConfig {
+        let (tail, after_goal) = (self.kstep_tail, self.kstep_after_goal);
+        SegmentConfig { k: self.k, gamma, tail, after_goal, ..SegmentConfig::default() }
+    }
+
+    /// Makes Q and V.
+    pub(crate) fn networks(
+        &self,
+        s: usize,
+        a: usize,
+        hidden: &[usize],
+        nets: &mut Networks,
+    ) -> [NetworkId; 2] {
+        let q = value_spec(s + a, hidden).members(self.ensemble);
+        [nets.value("q", q, self.critic_lr), nets.value("v", value_spec(s, hidden), self.critic_lr)]
+    }
+}
+
+/// The boundedness condition of a configuration, in numbers and in words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoundednessCondition {
+    /// Both sides.
+    pub sides: Boundedness,
+    /// The left side in words.
+    pub formula: &'static str,
+}
+
+impl std::fmt::Display for BoundednessCondition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Boundedness { left, right } = self.sides;
+        write!(f, "{} = {left:.6} against omega_q + omega_v = {right:.6}", self.formula)
     }
 }
 
@@ -142,54 +180,32 @@ impl Setup for Config {
     }
 
     fn check(&self) -> Result<(), AgentError> {
-        positive(&[
-            ("omega_q", self.omega_q),
-            ("omega_v", self.omega_v),
-            ("critic_lr", self.critic_lr),
-            ("actor_lr", self.actor_lr),
-        ])?;
-        nonnegative(&[
-            ("lambda_b", self.lambda_b),
-            ("lambda_e", self.lambda_e),
-            ("lambda_k", self.lambda_k),
-            ("alpha_bc", self.alpha_bc),
-        ])?;
-        at_least_one(&[("k", self.k), ("ensemble", self.ensemble)])
+        self.critic.check()?;
+        positive(&[("actor_lr", self.actor_lr)])?;
+        nonnegative(&[("alpha_bc", self.alpha_bc)])
     }
 
-    fn album_critic(&self) -> Option<&Config> {
-        Some(self)
+    fn boundedness(&self) -> Option<BoundednessCondition> {
+        Some(self.critic.boundedness(self.common.gamma))
     }
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        let Sizes { s, a, .. } = sizes;
         let hidden = &self.common.hidden;
-        let critic = |inputs| MlpSpec::new(inputs, hidden, 1).layer_norm(true);
-        Box::new(Album {
-            q: nets.value("q", critic(s + a).members(self.ensemble), self.critic_lr),
-            v: nets.value("v", critic(s), self.critic_lr),
-            actor: nets.policy("actor", MlpSpec::new(s, hidden, a).output_scale(0.01), self.actor_lr),
-            config: self.clone(),
-        })
+        let [q, v] = self.critic.networks(sizes.s, sizes.a, hidden, nets);
+        let actor = nets.policy("actor", gaussian::spec(sizes, hidden), self.actor_lr);
+        Box::new(Album { q, v, actor, config: self.clone() })
     }
 }
 
 struct Album {
     config: Config,
-    q: Id,
-    v: Id,
-    actor: Id,
+    q: NetworkId,
+    v: NetworkId,
+    actor: NetworkId,
 }
 
-impl Algorithm for Album {
-    fn segments(&self) -> SegmentConfig {
-        segments(&self.config)
-    }
-
-    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let mut measures = x.measures();
-        let critic = critic_loss(&self.config, nets, (self.q, self.v), x, &mut measures);
-
+impl Album {
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
         let c = &self.config;
         let (s, a) = (x.s(), x.a());
         let mean = x.tape.apply(&nets[self.actor], s);
@@ -204,6 +220,20 @@ impl Algorithm for Album {
         let actor = c.alpha_bc as f32 * bc - q_term;
 
         measures.mean("actor/actor_loss", actor).value("actor/q", q_pi).mean("actor/bc_loss", bc);
+        actor
+    }
+}
+
+impl Algorithm for Album {
+    fn segments(&self) -> SegmentConfig {
+        self.config.critic.segments(self.config.common.gamma)
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let mut measures = x.measures();
+        let c = &self.config;
+        let critic = critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, &mut measures);
+        let actor = self.actor_loss(nets, x, &mut measures);
         Loss { total: critic + actor, measures }
     }
 
@@ -219,32 +249,22 @@ impl Algorithm for Album {
         })
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.v)
-    }
-}
-
-/// The windows that the critic needs.
-pub(crate) fn segments(c: &Config) -> SegmentConfig {
-    SegmentConfig {
-        k: c.k,
-        gamma: c.common.gamma,
-        tail: c.kstep_tail,
-        after_goal: c.kstep_after_goal,
-        ..SegmentConfig::default()
     }
 }
 
 /// The critic loss of the paper for the networks (Q, V).
 pub(crate) fn critic_loss<'t>(
-    c: &Config,
+    c: &HingeCritic,
+    gamma: f64,
     nets: &Networks,
-    (q, v): (Id, Id),
+    [q, v]: [NetworkId; 2],
     x: &Inputs<'t, '_>,
     measures: &mut Measures<'t>,
-) -> album_nn::Var<'t> {
+) -> Var<'t> {
     let (tape, b) = (x.tape, x.rows());
-    let f = |x: f64| x as f32;
+    let (w, f) = (&c.coefficients, |x: f64| x as f32);
     // V sees s and s' in one product; s_K needs no activations kept where y_K carries no gradient.
     let values = tape.apply(&nets[v], x.states(0, 2));
     let v_next = values.slice_rows(b, 2 * b);
@@ -256,7 +276,7 @@ pub(crate) fn critic_loss<'t>(
     let q = tape.apply(&nets[q], tape.concat_cols(&[x.s(), x.a()]));
     let v = values.slice_rows(0, b);
 
-    let y_1 = x.r() + f(c.common.gamma) * x.m() * v_next;
+    let y_1 = x.r() + f(gamma) * x.m() * v_next;
     let y_k = x.r_k() + x.g_k() * v_last;
     let y_k = if c.stop_gradient { y_k.detach() } else { y_k };
     let w_k = x.w_k();
@@ -266,11 +286,11 @@ pub(crate) fn critic_loss<'t>(
     let hinge_e = g_e.relu().mean();
     let hinge_kq = (w_k * g_kq.relu()).mean();
     let hinge_kv = (w_k * g_kv.relu()).mean();
-    let critic = f(c.omega_q) * q.mean()
-        + f(c.omega_v) * v.mean()
-        + f(c.lambda_b) * hinge_b
-        + f(c.lambda_e) * hinge_e
-        + f(c.lambda_k) * (hinge_kq + hinge_kv);
+    let critic = f(w.omega_q) * q.mean()
+        + f(w.omega_v) * v.mean()
+        + f(w.lambda_b) * hinge_b
+        + f(w.lambda_e) * hinge_e
+        + f(w.lambda_k) * (hinge_kq + hinge_kv);
 
     measures
         .mean("critic/critic_loss", critic)

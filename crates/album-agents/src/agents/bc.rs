@@ -7,15 +7,19 @@
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, positive};
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::gaussian;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("bc", "Gaussian", "OGBench's GCBC without goals", |_| String::new(), "lr = 1e-3");
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
+    "bc",
+    "Gaussian",
+    "OGBench's GCBC without goals",
+    include_str!("../../presets/bc.toml"),
+);
 
 /// Hyperparameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,7 +55,7 @@ impl Setup for Config {
 
 struct Bc {
     gamma: f64,
-    actor: Id,
+    actor: NetworkId,
 }
 
 impl Algorithm for Bc {

@@ -20,23 +20,22 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};
-use crate::common::{Common, at_least_one, fail, fql_gamma, nonnegative, rate};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, at_least_one, fail, nonnegative, rate};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, one_step_target};
 use crate::parts::flow::Through;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use album_nn::{Activation, Mlp, MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "cac",
     "consistency",
     "arXiv 2309.16984",
-    |environment| format!("gamma = {:?}", fql_gamma(environment)),
-    "lr = 1e-3\ntau = 0.05\npolicy_hidden = [128, 128]\nscale_input = true\ncritic_layer_norm = true\neta = 150.0\nmax_grad_norm = 0.0\nschedule_steps = 0\nfourier_features = 64",
+    include_str!("../../presets/cac.toml"),
 );
 
 /// Where noise begins and ends.
@@ -166,7 +165,7 @@ struct Consistency<N> {
     scale_input: bool,
 }
 
-impl Consistency<Id> {
+impl Consistency<NetworkId> {
     fn of<'n>(&self, nets: &'n Networks) -> Consistency<&'n Mlp> {
         Consistency { time: &nets[self.time], net: &nets[self.net], scale_input: self.scale_input }
     }
@@ -242,8 +241,8 @@ struct Cac {
     config: Config,
     a: usize,
     critic: Critic,
-    policy: Consistency<Id>,
-    average: Consistency<Id>,
+    policy: Consistency<NetworkId>,
+    average: Consistency<NetworkId>,
 }
 
 impl Cac {
@@ -345,7 +344,7 @@ impl Algorithm for Cac {
         })
     }
 
-    fn moves(&self, target: Id, step: u64) -> bool {
+    fn moves(&self, target: NetworkId, step: u64) -> bool {
         let c = &self.config;
         let is_average = target == self.average.time || target == self.average.net;
         !is_average || (step >= c.ema_after && step.is_multiple_of(c.ema_every))

@@ -14,22 +14,17 @@
 use crate::agent::AgentError;
 use crate::agents::qc_fql::{WindowFql, segments};
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, nonnegative, open_unit};
+use crate::common::{Common, at_least_one, nonnegative, open_unit};
 use crate::networks::Networks;
 use crate::parts::critic::{Critic, CriticConfig, one_step_target};
-use crate::parts::distilled_flow::{ACTOR, Columns, DistilledFlow, Spec, fql_preset};
-use crate::registry::Kind;
+use crate::parts::distilled_flow::{ACTOR, Columns, DistilledFlow, Spec};
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
-    "cgq",
-    "flow",
-    "arXiv 2603.13971",
-    paper,
-    "lr = 1e-3\ngamma = 0.995\ntau = 0.05\nalpha = 3.0\nstep_alpha = 0.3\nbeta = 0.1\nanchor_expectile = 0.5",
-);
+/// Registry entry.
+pub const KIND: AgentKind =
+    AgentKind::new::<Config>("cgq", "flow", "arXiv 2603.13971", include_str!("../../presets/cgq.toml"));
 
 /// Hyperparameters. Defaults are those of the published code; `h` is that of antmaze-large.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,17 +72,6 @@ impl Default for Config {
             actor_layer_norm: true,
         }
     }
-}
-
-/// The published command for puzzle-4x4; FQL's coefficients elsewhere.
-fn paper(environment: &str) -> String {
-    let (alpha, q_agg) = fql_preset(environment);
-    let gamma = fql_gamma(environment);
-    let (alpha, anchor) = match environment {
-        "puzzle-4x4" => (300.0, "beta = 0.1\nanchor_expectile = 0.5\n"),
-        _ => (alpha, ""),
-    };
-    format!("gamma = {gamma:?}\nalpha = {alpha:?}\nstep_alpha = {alpha:?}\n{anchor}q_agg = {q_agg:?}")
 }
 
 impl Setup for Config {

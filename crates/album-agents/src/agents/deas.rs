@@ -15,22 +15,21 @@ use crate::agent::AgentError;
 use crate::agents::qc_fql::segments;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, nonnegative, open_unit, positive};
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::categorical::{Bins, cross_entropy};
 use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio};
-use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec, column_mask, fql_preset};
-use crate::registry::Kind;
+use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec, column_mask};
+use crate::registry::AgentKind;
 use album_data::{Dataset, SegmentConfig};
 use album_nn::MlpSpec;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "deas",
     "flow, chunks",
     "arXiv 2510.07730",
-    paper,
-    "lr = 1e-3\ntau = 0.05\nh = 4\nalpha = 1.0",
+    include_str!("../../presets/deas.toml"),
 );
 
 /// Where the range of values comes from.
@@ -99,12 +98,6 @@ impl Default for Config {
             actor_layer_norm: false,
         }
     }
-}
-
-/// The lengths of sequences that are known; FQL's coefficient.
-fn paper(environment: &str) -> String {
-    let h = if environment.starts_with("cube") { 4 } else { 8 };
-    format!("h = {h}\nalpha = {:?}", fql_preset(environment).0)
 }
 
 impl Setup for Config {
@@ -191,7 +184,7 @@ impl Config {
 
 struct Deas {
     config: Config,
-    v: Id,
+    v: NetworkId,
     critic: Critic,
     actor: DistilledFlow,
     bins: Bins,

@@ -17,21 +17,20 @@ use crate::agent::AgentError;
 use crate::agents::qc_fql::segments;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, open_unit};
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio, value_spec, window_target};
 use crate::parts::flow::{self, field_spec, matching_error};
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "dqc",
     "flow, best of n",
     "arXiv 2512.10926",
-    paper,
-    "lr = 1e-3\ntau = 0.05\ngamma = 0.99\ngamma_1 = 0.99\nh = 10",
+    include_str!("../../presets/dqc.toml"),
 );
 
 /// A loss whose minimum is not the mean but lies above or below.
@@ -104,14 +103,6 @@ impl Default for Config {
     }
 }
 
-/// The published command for puzzle-4x4, the only one known.
-fn paper(environment: &str) -> String {
-    match environment {
-        "puzzle-4x4" => "h = 5\nkappa_b = 0.7\nkappa_d = 0.5".to_owned(),
-        _ => String::new(),
-    }
-}
-
 impl Setup for Config {
     fn common(&self) -> &Common {
         &self.common
@@ -151,10 +142,10 @@ impl Setup for Config {
 
 struct Dqc {
     config: Config,
-    q_chunk: Id,
+    q_chunk: NetworkId,
     critic: Critic,
-    v: Id,
-    flow: Id,
+    v: NetworkId,
+    flow: NetworkId,
     /// Of what the policy decides on.
     columns: usize,
 }
@@ -206,7 +197,7 @@ impl Algorithm for Dqc {
         self.config.ha
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.v)
     }
 }

@@ -11,17 +11,17 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, at_least_one, nonnegative};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Critic, CriticConfig, value_spec};
 use crate::parts::flow::{self, Through};
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("fawac", "flow", "arXiv 2502.02538", paper, "lr = 1e-3\ntau = 0.05\nalpha = 10.0");
+/// Registry entry.
+pub const KIND: AgentKind =
+    AgentKind::new::<Config>("fawac", "flow", "arXiv 2502.02538", include_str!("../../presets/fawac.toml"));
 
 /// Hyperparameters. Defaults are those of FQL's code base, but for `alpha`, which it does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,14 +43,6 @@ impl Default for Config {
     fn default() -> Self {
         Config { common: Common::default(), critic: CriticConfig::default(), alpha: 1.0, flow_steps: 10 }
     }
-}
-
-/// Not published in a form that could be checked: orders of magnitude (docs/agents/fawac.md).
-fn paper(environment: &str) -> String {
-    let locomotion =
-        ["antmaze", "humanoidmaze", "antsoccer"].iter().any(|name| environment.starts_with(name));
-    let alpha = if locomotion { 3.0 } else { 1.0 };
-    format!("gamma = {:?}\nalpha = {alpha:?}", fql_gamma(environment))
 }
 
 impl Setup for Config {
@@ -78,8 +70,8 @@ impl Setup for Config {
 struct Fawac {
     config: Config,
     critic: Critic,
-    v: Id,
-    flow: Id,
+    v: NetworkId,
+    flow: NetworkId,
 }
 
 impl Algorithm for Fawac {
@@ -119,7 +111,7 @@ impl Algorithm for Fawac {
         flow::sample(&nets[self.flow], self.config.flow_steps)
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.v)
     }
 }

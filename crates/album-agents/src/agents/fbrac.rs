@@ -11,22 +11,17 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, at_least_one, nonnegative};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Critic, CriticConfig, maximise};
 use crate::parts::flow::{self, Through};
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
-    "fbrac",
-    "flow",
-    "arXiv 2502.02538",
-    paper,
-    "lr = 1e-3\ntau = 0.05\nalpha = 1.0\nq_agg = \"min\"\nfourier_features = 64",
-);
+/// Registry entry.
+pub const KIND: AgentKind =
+    AgentKind::new::<Config>("fbrac", "flow", "arXiv 2502.02538", include_str!("../../presets/fbrac.toml"));
 
 /// Hyperparameters. Defaults are those of FQL's code base, but for `alpha`, which it does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,16 +53,6 @@ impl Default for Config {
     }
 }
 
-/// Not published in a form that could be checked: orders of magnitude (docs/agents/fbrac.md).
-fn paper(environment: &str) -> String {
-    let alpha = match environment {
-        "antmaze-large" | "antmaze-giant" | "antsoccer-arena" => 3.0,
-        "humanoidmaze-medium" | "humanoidmaze-large" => 30.0,
-        _ => 100.0,
-    };
-    format!("gamma = {:?}\nalpha = {alpha:?}", fql_gamma(environment))
-}
-
 impl Setup for Config {
     fn common(&self) -> &Common {
         &self.common
@@ -92,7 +77,7 @@ impl Setup for Config {
 struct Fbrac {
     config: Config,
     critic: Critic,
-    flow: Id,
+    flow: NetworkId,
 }
 
 impl Algorithm for Fbrac {

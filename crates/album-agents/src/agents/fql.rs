@@ -12,22 +12,17 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
+use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::Networks;
 use crate::parts::critic::{Critic, CriticConfig};
-use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec, fql_preset};
-use crate::registry::Kind;
+use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec};
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
-    "fql",
-    "flow",
-    "arXiv 2502.02538",
-    paper,
-    "lr = 1e-3\ntau = 0.05\nalpha = 1.0\nq_agg = \"min\"\ngamma = 0.995\nfourier_features = 64",
-);
+/// Registry entry.
+pub const KIND: AgentKind =
+    AgentKind::new::<Config>("fql", "flow", "arXiv 2502.02538", include_str!("../../presets/fql.toml"));
 
 /// Hyperparameters. Defaults are those of FQL's code base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,11 +52,6 @@ impl Default for Config {
             flow_steps: 10,
         }
     }
-}
-
-fn paper(environment: &str) -> String {
-    let (alpha, q_agg) = fql_preset(environment);
-    format!("gamma = {:?}\nalpha = {alpha:?}\nq_agg = {q_agg:?}", fql_gamma(environment))
 }
 
 impl Setup for Config {
@@ -119,30 +109,5 @@ impl Algorithm for Fql {
 
     fn decide(&self, nets: &Networks) -> Decide {
         self.actor.decide(nets)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_environment_has_its_values() {
-        for (environment, gamma, alpha, q_agg) in [
-            ("antmaze-large", 0.99, 10.0, "min"),
-            ("antmaze-giant", 0.995, 10.0, "min"),
-            ("humanoidmaze-medium", 0.995, 30.0, "mean"),
-            ("humanoidmaze-large", 0.995, 30.0, "mean"),
-            ("antsoccer-arena", 0.995, 10.0, "mean"),
-            ("cube-single", 0.99, 300.0, "mean"),
-            ("cube-double", 0.99, 300.0, "mean"),
-            ("scene", 0.99, 300.0, "mean"),
-            ("puzzle-3x3", 0.99, 1000.0, "mean"),
-            ("puzzle-4x4", 0.99, 1000.0, "mean"),
-        ] {
-            let table: toml::Table = paper(environment).parse().unwrap();
-            let found = (table["gamma"].as_float(), table["alpha"].as_float(), table["q_agg"].as_str());
-            assert_eq!(found, (Some(gamma), Some(alpha), Some(q_agg)), "{environment}");
-        }
     }
 }

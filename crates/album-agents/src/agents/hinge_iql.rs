@@ -13,20 +13,19 @@ use crate::agent::AgentError;
 use crate::agents::iql::{self, Values, actor_loss};
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::window_target;
 use crate::parts::gaussian;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "hinge-iql",
     "Gaussian",
     "arXiv 2609.24489",
-    iql::paper,
-    "lr = 1e-3\ntau = 0.05\nalpha = 10.0",
+    include_str!("../../presets/hinge-iql.toml"),
 );
 
 /// Hyperparameters. Defaults are the paper's.
@@ -70,7 +69,7 @@ impl Setup for Config {
 struct HingeIql {
     config: Config,
     values: Values,
-    actor: Id,
+    actor: NetworkId,
 }
 
 impl Algorithm for HingeIql {
@@ -100,7 +99,7 @@ impl Algorithm for HingeIql {
         gaussian::mean(&nets[self.actor])
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
 }

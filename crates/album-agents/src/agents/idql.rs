@@ -11,23 +11,22 @@
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, nonnegative, open_unit, rate};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, at_least_one, nonnegative, open_unit, rate};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
 use crate::parts::diffusion::{Frequencies, NoiseNet, NoiseNetConfig, Steps};
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use crate::schedule::Decay;
 use album_data::SegmentConfig;
 use album_nn::{Activation, MlpSpec};
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "idql",
     "diffusion",
     "arXiv 2304.10573",
-    paper,
-    "lr = 1e-3\ntau = 0.05\nexpectile = 0.85\nbatch_size = 256\nnoise_width = 32\nnoise_blocks = 1\nema_rate = 0.005\nnum_samples = 4",
+    include_str!("../../presets/idql.toml"),
 );
 
 /// Hyperparameters. Defaults are those of the original code.
@@ -75,16 +74,6 @@ impl Default for Config {
     }
 }
 
-/// FQL's discount and the original rule for the expectile.
-fn paper(environment: &str) -> String {
-    format!("gamma = {:?}\nexpectile = {:?}", fql_gamma(environment), expectile(environment))
-}
-
-/// 0.9 in mazes, 0.7 elsewhere: the rule of IDQL's and SRPO's code.
-pub(crate) fn expectile(environment: &str) -> f64 {
-    if environment.contains("maze") { 0.9 } else { 0.7 }
-}
-
 /// V and Q as IDQL and SRPO have them: ReLU, no LayerNorm.
 pub(crate) fn values(
     nets: &mut Networks,
@@ -125,8 +114,8 @@ struct Idql {
     config: Config,
     a: usize,
     values: Values,
-    policy: NoiseNet<Id>,
-    acting: NoiseNet<Id>,
+    policy: NoiseNet<NetworkId>,
+    acting: NoiseNet<NetworkId>,
 }
 
 impl Algorithm for Idql {
@@ -159,7 +148,7 @@ impl Algorithm for Idql {
         })
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
 }

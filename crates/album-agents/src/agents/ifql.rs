@@ -12,17 +12,17 @@
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, open_unit};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, at_least_one, open_unit};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
 use crate::parts::flow;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("ifql", "flow", "arXiv 2502.02538", paper, "lr = 1e-3\ntau = 0.05\nnum_samples = 8");
+/// Registry entry.
+pub const KIND: AgentKind =
+    AgentKind::new::<Config>("ifql", "flow", "arXiv 2502.02538", include_str!("../../presets/ifql.toml"));
 
 /// Hyperparameters. Defaults are those of FQL's code base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,10 +54,6 @@ impl Default for Config {
     }
 }
 
-fn paper(environment: &str) -> String {
-    format!("gamma = {:?}\nnum_samples = 32", fql_gamma(environment))
-}
-
 impl Setup for Config {
     fn common(&self) -> &Common {
         &self.common
@@ -80,7 +76,7 @@ impl Setup for Config {
 struct Ifql {
     config: Config,
     values: Values,
-    flow: Id,
+    flow: NetworkId,
 }
 
 impl Algorithm for Ifql {
@@ -108,7 +104,7 @@ impl Algorithm for Ifql {
         )
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
 }

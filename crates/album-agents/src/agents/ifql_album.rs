@@ -9,33 +9,36 @@
 //! `d` is the number of action dimensions. Draws `x_0`, then `t`.
 
 use crate::agent::AgentError;
-use crate::agents::album;
+use crate::agents::album::{self, BoundednessCondition, HingeCritic, critic_loss};
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one};
-use crate::networks::{Id, Networks};
-use crate::parts::critic::{Aggregate, value_spec};
+use crate::common::{Common, at_least_one, positive};
+use crate::networks::{NetworkId, Networks};
+use crate::parts::critic::Aggregate;
 use crate::parts::flow;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
-use serde::ser::{Error, Serializer};
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "ifql-album",
     "flow",
     "arXiv 2609.24489",
-    |_| String::new(),
-    "gamma = 0.995\ncritic_lr = 1e-3\nactor_lr = 1e-3",
+    include_str!("../../presets/ifql-album.toml"),
 );
 
 /// Hyperparameters. Defaults are those of ALBUM and of IFQL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// ALBUM, of which there is the critic here; `actor_lr` is the learning rate of the flow.
-    #[serde(flatten, serialize_with = "without_actor")]
-    pub album: album::Config,
+    /// Networks, batches, discount.
+    #[serde(flatten)]
+    pub common: Common,
+    /// ALBUM's critic.
+    #[serde(flatten)]
+    pub critic: HingeCritic,
+    /// Learning rate of the flow.
+    pub actor_lr: f64,
     /// Samples that the policy chooses from.
     pub num_samples: usize,
     /// Steps of Euler's method.
@@ -44,57 +47,50 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Config { album: album::Config::default(), num_samples: 32, flow_steps: 10 }
+        let album::Config { common, critic, actor_lr, .. } = album::Config::default();
+        Config { common, critic, actor_lr, num_samples: 32, flow_steps: 10 }
     }
-}
-
-/// The keys of ALBUM without those of its Gaussian actor: a key that does nothing is refused as one that is unknown.
-fn without_actor<S: Serializer>(album: &album::Config, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut keys = toml::Table::try_from(album).map_err(S::Error::custom)?;
-    keys.retain(|key, _| !["alpha_bc", "normalize_q", "squash"].contains(&key));
-    keys.serialize(serializer)
 }
 
 impl Setup for Config {
     fn common(&self) -> &Common {
-        &self.album.common
+        &self.common
     }
 
     fn check(&self) -> Result<(), AgentError> {
-        self.album.check()?;
+        self.critic.check()?;
+        positive(&[("actor_lr", self.actor_lr)])?;
         at_least_one(&[("num_samples", self.num_samples), ("flow_steps", self.flow_steps)])
     }
 
-    fn album_critic(&self) -> Option<&album::Config> {
-        Some(&self.album)
+    fn boundedness(&self) -> Option<BoundednessCondition> {
+        Some(self.critic.boundedness(self.common.gamma))
     }
 
     fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        let (c, hidden) = (&self.album, &self.album.common.hidden);
-        Box::new(IfqlAlbum {
-            q: nets.value("q", value_spec(s + a, hidden).members(c.ensemble), c.critic_lr),
-            v: nets.value("v", value_spec(s, hidden), c.critic_lr),
-            flow: nets.policy("flow", flow::field_spec(s, a, hidden), c.actor_lr),
-            config: self.clone(),
-        })
+        let hidden = &self.common.hidden;
+        let [q, v] = self.critic.networks(s, a, hidden, nets);
+        let flow = nets.policy("flow", flow::field_spec(s, a, hidden), self.actor_lr);
+        Box::new(IfqlAlbum { q, v, flow, config: self.clone() })
     }
 }
 
 struct IfqlAlbum {
     config: Config,
-    q: Id,
-    v: Id,
-    flow: Id,
+    q: NetworkId,
+    v: NetworkId,
+    flow: NetworkId,
 }
 
 impl Algorithm for IfqlAlbum {
     fn segments(&self) -> SegmentConfig {
-        album::segments(&self.config.album)
+        self.config.critic.segments(self.config.common.gamma)
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
         let mut measures = x.measures();
-        let critic = album::critic_loss(&self.config.album, nets, (self.q, self.v), x, &mut measures);
+        let c = &self.config;
+        let critic = critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, &mut measures);
         let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
         measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);
         Loss { total: critic + bc_flow, measures }
@@ -105,7 +101,7 @@ impl Algorithm for IfqlAlbum {
         flow::best_of(c.num_samples, &nets[self.flow], c.flow_steps, &nets[self.q], Aggregate::Mean)
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.v)
     }
 }
@@ -127,8 +123,7 @@ mod tests {
         settings.insert("lambda_k".into(), 0.0.into());
         settings.insert("k".into(), 3.into());
         let setup = KIND.setup(&settings).unwrap();
-        let critic = setup.album_critic().unwrap();
-        assert_eq!((critic.k, critic.common.gamma), (3, 0.995));
-        assert!(!critic.boundedness().holds());
+        assert_eq!(setup.common().gamma, 0.995);
+        assert!(!setup.boundedness().unwrap().sides.holds());
     }
 }

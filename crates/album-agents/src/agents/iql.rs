@@ -11,18 +11,18 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
-use crate::common::{Common, fql_gamma, nonnegative, open_unit};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, nonnegative, open_unit};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Critic, CriticConfig, maximise, one_step_target, value_spec};
 use crate::parts::gaussian;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use album_nn::{MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("iql", "Gaussian", "arXiv 2110.06169", paper, "lr = 1e-3\ntau = 0.05\nalpha = 10.0");
+/// Registry entry.
+pub const KIND: AgentKind =
+    AgentKind::new::<Config>("iql", "Gaussian", "arXiv 2110.06169", include_str!("../../presets/iql.toml"));
 
 /// How the policy is extracted from the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,17 +65,6 @@ impl Default for Config {
     }
 }
 
-/// FQL's coefficients.
-pub(crate) fn paper(environment: &str) -> String {
-    let alpha = match environment {
-        "antsoccer-arena" | "cube-single" => 1.0,
-        "cube-double" => 0.3,
-        "puzzle-4x4" => 3.0,
-        _ => 10.0,
-    };
-    format!("gamma = {:?}\nalpha = {alpha:?}", fql_gamma(environment))
-}
-
 impl Setup for Config {
     fn common(&self) -> &Common {
         &self.common
@@ -96,7 +85,7 @@ impl Setup for Config {
 
 /// Q and V of IQL, which several methods learn in the same way.
 pub(crate) struct Values {
-    pub(crate) v: Id,
+    pub(crate) v: NetworkId,
     pub(crate) critic: Critic,
     config: CriticConfig,
     expectile: f64,
@@ -162,7 +151,7 @@ impl<'t> ValueLosses<'t> {
 struct Iql {
     config: Config,
     values: Values,
-    actor: Id,
+    actor: NetworkId,
 }
 
 impl Algorithm for Iql {
@@ -182,7 +171,7 @@ impl Algorithm for Iql {
         gaussian::mean(&nets[self.actor])
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
 }
@@ -191,7 +180,7 @@ impl Algorithm for Iql {
 pub(crate) fn actor_loss<'t>(
     c: &Config,
     nets: &Networks,
-    actor: Id,
+    actor: NetworkId,
     values: &Values,
     losses: &ValueLosses<'t>,
     x: &Inputs<'t, '_>,

@@ -9,26 +9,19 @@
 use crate::agent::AgentError;
 use crate::agents::qc_fql;
 use crate::algorithm::{Algorithm, Setup, Sizes};
-use crate::common::{Common, fql_gamma};
+use crate::common::Common;
 use crate::networks::Networks;
-use crate::parts::distilled_flow::fql_preset;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind =
-    Kind::new::<Config>("nfql", "flow", "arXiv 2603.13971", paper, "lr = 1e-3\ntau = 0.05\nalpha = 0.3");
+/// Registry entry.
+pub const KIND: AgentKind =
+    AgentKind::new::<Config>("nfql", "flow", "arXiv 2603.13971", include_str!("../../presets/nfql.toml"));
 
 /// Hyperparameters: those of QC-FQL.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Config(pub qc_fql::Config);
-
-/// FQL's coefficients; that of puzzle-4x4 is known to be CGQ's too.
-fn paper(environment: &str) -> String {
-    let (alpha, q_agg) = fql_preset(environment);
-    format!("gamma = {:?}\nalpha = {alpha:?}\nq_agg = {q_agg:?}", fql_gamma(environment))
-}
 
 impl Setup for Config {
     fn common(&self) -> &Common {

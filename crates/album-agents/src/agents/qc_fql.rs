@@ -12,22 +12,21 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
+use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::Networks;
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, window_target};
-use crate::parts::distilled_flow::{ACTOR, ActorLosses, DistilledFlow, Spec, column_mask, fql_preset};
-use crate::registry::Kind;
+use crate::parts::distilled_flow::{ACTOR, ActorLosses, DistilledFlow, Spec, column_mask};
+use crate::registry::AgentKind;
 use album_data::{AfterGoal, KStepTail, SegmentConfig};
 use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "qc-fql",
     "flow, chunks",
     "arXiv 2507.07969",
-    paper,
-    "lr = 1e-3\ntau = 0.05\nalpha = 1.0",
+    include_str!("../../presets/qc-fql.toml"),
 );
 
 /// Hyperparameters. Defaults are those of the Q-chunking code.
@@ -64,13 +63,6 @@ impl Default for Config {
             actor_layer_norm: false,
         }
     }
-}
-
-/// FQL's coefficients but for puzzle-4x4, the only one known.
-fn paper(environment: &str) -> String {
-    let (alpha, q_agg) = fql_preset(environment);
-    let alpha = if environment == "puzzle-4x4" { 3000.0 } else { alpha };
-    format!("gamma = {:?}\nalpha = {alpha:?}\nq_agg = {q_agg:?}", fql_gamma(environment))
 }
 
 impl Config {

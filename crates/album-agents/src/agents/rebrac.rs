@@ -13,21 +13,20 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fql_gamma, nonnegative};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, at_least_one, nonnegative};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target};
 use crate::parts::gaussian;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "rebrac",
     "Gaussian",
     "arXiv 2305.09836",
-    paper,
-    "lr = 1e-3\ntau = 0.05\nalpha_actor = 0.001\nalpha_critic = 0.0\nactor_every = 1",
+    include_str!("../../presets/rebrac.toml"),
 );
 
 /// Hyperparameters. Defaults are those of FQL's code base.
@@ -66,19 +65,6 @@ impl Default for Config {
     }
 }
 
-/// FQL's coefficients; those of cube-double differ between sources (docs/agents/rebrac.md).
-fn paper(environment: &str) -> String {
-    let (actor, critic) = match environment {
-        "antmaze-large" | "antmaze-giant" => (0.003, 0.01),
-        "cube-single" => (1.0, 0.0),
-        "cube-double" => (0.1, 0.0),
-        "scene" => (0.1, 0.01),
-        "puzzle-3x3" | "puzzle-4x4" => (0.3, 0.01),
-        _ => (0.01, 0.01),
-    };
-    format!("gamma = {:?}\nalpha_actor = {actor:?}\nalpha_critic = {critic:?}", fql_gamma(environment))
-}
-
 impl Setup for Config {
     fn common(&self) -> &Common {
         &self.common
@@ -109,8 +95,8 @@ impl Setup for Config {
 struct Rebrac {
     config: Config,
     critic: Critic,
-    actor: Id,
-    actor_target: Id,
+    actor: NetworkId,
+    actor_target: NetworkId,
 }
 
 impl Rebrac {
@@ -158,7 +144,7 @@ impl Algorithm for Rebrac {
         Box::new(move |x| x.tape.apply_frozen(&actor, x.s).tanh())
     }
 
-    fn moves(&self, _target: Id, step: u64) -> bool {
+    fn moves(&self, _target: NetworkId, step: u64) -> bool {
         self.updates_actor(step)
     }
 }

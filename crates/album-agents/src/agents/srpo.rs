@@ -14,24 +14,23 @@ use crate::agent::AgentError;
 use crate::agents::idql;
 use crate::agents::iql::Values;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
-use crate::common::{Common, at_least_one, fail, fql_gamma, nonnegative, open_unit};
-use crate::networks::{Id, Networks};
+use crate::common::{Common, at_least_one, fail, nonnegative, open_unit};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
 use crate::parts::diffusion::{Frequencies, NoiseNet, NoiseNetConfig, continuous, levels};
 use crate::parts::flow::Through;
-use crate::registry::Kind;
+use crate::registry::AgentKind;
 use crate::schedule::Decay;
 use album_data::SegmentConfig;
 use album_nn::{Activation, Matrix, MlpSpec, Tape, Var};
 use serde::{Deserialize, Serialize};
 
-/// How it is listed.
-pub const KIND: Kind = Kind::new::<Config>(
+/// Registry entry.
+pub const KIND: AgentKind = AgentKind::new::<Config>(
     "srpo",
     "deterministic",
     "arXiv 2310.07297",
-    paper,
-    "lr = 1e-3\ntau = 0.05\nexpectile = 0.85\nnoise_width = 32\nnoise_blocks = 1\npolicy_hidden = [128, 128]\nnormalize_guidance = true\nbeta = 0.5\nfourier_features = 64",
+    include_str!("../../presets/srpo.toml"),
 );
 
 /// Hyperparameters. Defaults are those of the original code.
@@ -74,16 +73,6 @@ impl Default for Config {
     }
 }
 
-/// FQL's discount and the original rules for mazes.
-fn paper(environment: &str) -> String {
-    let rest = if environment.contains("maze") {
-        "policy_hidden = [256, 256, 256, 256]\nnormalize_guidance = true"
-    } else {
-        "policy_hidden = [256, 256]\nnormalize_guidance = false"
-    };
-    format!("gamma = {:?}\nexpectile = {:?}\n{rest}", fql_gamma(environment), idql::expectile(environment))
-}
-
 impl Setup for Config {
     fn common(&self) -> &Common {
         &self.common
@@ -114,8 +103,8 @@ impl Setup for Config {
 struct Srpo {
     config: Config,
     values: Values,
-    behaviour: NoiseNet<Id>,
-    actor: Id,
+    behaviour: NoiseNet<NetworkId>,
+    actor: NetworkId,
 }
 
 impl Srpo {
@@ -175,7 +164,7 @@ impl Algorithm for Srpo {
         Box::new(move |x| x.tape.apply_frozen(&actor, x.s).tanh())
     }
 
-    fn value(&self) -> Option<Id> {
+    fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
 }

@@ -4,7 +4,7 @@
 use crate::agent::AgentError;
 use crate::algorithm::{Inputs, Measures};
 use crate::common::{at_least_one, positive, rate};
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use album_nn::{MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 
@@ -69,9 +69,9 @@ pub fn value_spec(inputs: usize, hidden: &[usize]) -> MlpSpec {
 #[derive(Clone, Copy)]
 pub struct Critic {
     /// The online networks.
-    pub q: Id,
+    pub q: NetworkId,
     /// What targets are computed with.
-    pub target: Id,
+    pub target: NetworkId,
 }
 
 impl Critic {

@@ -11,7 +11,7 @@
 use crate::agent::AgentError;
 use crate::algorithm::Inputs;
 use crate::common::{at_least_one, fail};
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::flow::Through;
 use album_nn::{Activation, Mlp, MlpSpec, Var};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ pub struct NoiseNet<N> {
     output: N,
 }
 
-impl NoiseNet<Id> {
+impl NoiseNet<NetworkId> {
     /// Makes the networks for `s` columns of a state and `x` columns of what noise is added to.
     pub fn new(
         nets: &mut Networks,
@@ -158,7 +158,7 @@ impl NoiseNet<Id> {
         self.map(|id| nets[id].clone())
     }
 
-    fn map<M>(&self, of: impl Fn(Id) -> M) -> NoiseNet<M> {
+    fn map<M>(&self, of: impl Fn(NetworkId) -> M) -> NoiseNet<M> {
         NoiseNet {
             frequencies: self.frequencies,
             width: self.width,

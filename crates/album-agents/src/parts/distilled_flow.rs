@@ -9,7 +9,7 @@
 //! Squares are averaged over the columns. Where columns are masked (the flow only), the mean still divides by all of them.
 
 use crate::algorithm::{Decide, Inputs, Measures};
-use crate::networks::{Id, Networks};
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, maximise};
 use crate::parts::flow::{self, Through, euler, field_spec, matching_error, one_step_spec};
 use album_nn::Var;
@@ -48,8 +48,8 @@ pub struct Spec<'a> {
 /// A flow and the one-step policy distilled from it.
 #[derive(Clone, Copy, Debug)]
 pub struct DistilledFlow {
-    flow: Id,
-    actor: Id,
+    flow: NetworkId,
+    actor: NetworkId,
     x: usize,
     alpha: f32,
     normalize_q_loss: bool,
@@ -147,16 +147,4 @@ pub fn column_mask<'t>(valids: Var<'t>, width: usize) -> Var<'t> {
     let (rows, chunk) = (valids.rows(), valids.cols());
     let ones = valids.tape().filled(rows * chunk, width, 1.0);
     (valids.reshape(rows * chunk, 1) * ones).reshape(rows, chunk * width)
-}
-
-/// What FQL uses in an environment: the weight of the distillation and the aggregation of target values. Agents that
-/// are built on it start from there.
-pub fn fql_preset(environment: &str) -> (f64, &'static str) {
-    let alpha = match environment {
-        "humanoidmaze-medium" | "humanoidmaze-large" => 30.0,
-        "cube-single" | "cube-double" | "scene" => 300.0,
-        "puzzle-3x3" | "puzzle-4x4" => 1000.0,
-        _ => 10.0,
-    };
-    (alpha, if environment.starts_with("antmaze") { "min" } else { "mean" })
 }

@@ -2,7 +2,7 @@
 //! are those of the paper's cost table where it has the agent.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::{Agent, Learner};
+use album_agents::{Agent, AgentKind, Learner};
 use album_data::{Dataset, Rows};
 use album_nn::Pool;
 
@@ -44,7 +44,7 @@ fn every_agent_has_its_parameters() {
     })
     .unwrap();
     for &(name, settings, parameters, value_networks) in AGENTS {
-        let kind = album_agents::find(name).unwrap();
+        let kind = AgentKind::find(name).unwrap();
         let mut table = kind.defaults().unwrap();
         table.extend(settings.parse::<toml::Table>().unwrap());
         let agent = Learner::new(kind.setup(&table).unwrap().as_ref(), &data, 1, 0, &Pool::new(1)).unwrap();

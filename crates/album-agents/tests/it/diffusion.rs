@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use album_agents::{Agent, AgentState, Learner, Moment};
+use album_agents::{Agent, AgentKind, AgentState, Learner, Moment};
 use album_base::rng;
 use album_data::{Batch, Dataset, Rows, Sampler, Segments};
 use album_nn::Pool;
@@ -121,7 +121,7 @@ fn learned(name: &str, settings: &str) -> Vec<f32> {
         terminals: (0..n).map(|row| row % 2 == 1).collect(),
     })
     .unwrap();
-    let kind = album_agents::find(name).unwrap();
+    let kind = AgentKind::find(name).unwrap();
     let mut all = kind.defaults().unwrap();
     let common = "hidden = [32, 32]\nbatch_size = 64\nlr = 2e-3\nlr_decay = \"cosine\"\n";
     all.extend(format!("{common}{settings}").parse::<toml::Table>().unwrap());

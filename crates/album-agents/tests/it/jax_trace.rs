@@ -2,10 +2,11 @@
 //! step, all weights after the first and the last.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::agents::album::Config;
+use album_agents::agents::album::{Config, HingeCritic};
 use album_agents::{Agent, Common, Learner, Metrics};
 use album_data::{Batch, Dataset, Rows, Segments};
 use album_nn::Pool;
+use album_tabular::Coefficients;
 use serde_json::Value;
 
 const K: usize = 25;
@@ -70,6 +71,7 @@ fn a_hundred_updates_match_jax() {
     let shape = |name: &str| trace["shape"][name].as_u64().unwrap() as usize;
     let (rows, batches) = (shape("rows"), trace["batches"].as_array().unwrap());
     let data = dataset(batches, shape("observation"), shape("action"), rows);
+    let coefficients = Coefficients { omega_q: 0.05, omega_v: 0.1, ..Coefficients::default() };
     let config = Config {
         common: Common {
             hidden: vec![shape("width"); shape("layers")],
@@ -77,9 +79,7 @@ fn a_hundred_updates_match_jax() {
             gamma: GAMMA,
             ..Common::default()
         },
-        k: K,
-        omega_q: 0.05,
-        omega_v: 0.1,
+        critic: HingeCritic { k: K, coefficients, ..HingeCritic::default() },
         alpha_bc: 0.01,
         ..Config::default()
     };

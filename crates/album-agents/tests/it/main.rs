@@ -7,5 +7,6 @@ mod diffusion;
 mod jax_trace;
 mod order;
 mod pages;
+mod presets;
 mod references;
 mod support;

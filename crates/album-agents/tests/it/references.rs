@@ -3,7 +3,7 @@
 //! and after 20 updates.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::{AGENTS, Agent, Learner, Metrics, Noise};
+use album_agents::{AGENTS, Agent, AgentKind, Learner, Metrics, Noise};
 use album_data::{DType, Dataset, Npz, Rows, Segments};
 use album_nn::{Pool, Tensor};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -105,7 +105,7 @@ fn slope(gradient: &[Tensor]) -> f64 {
 }
 
 fn replay(trace: &Trace) {
-    let kind = album_agents::find(&trace.text("agent")).unwrap();
+    let kind = AgentKind::find(&trace.text("agent")).unwrap();
     let mut settings = kind.defaults().unwrap();
     settings.extend(trace.text("config").parse::<toml::Table>().unwrap());
     let data = trace.dataset();

@@ -7,7 +7,7 @@ use super::{median, peak_mib, time_steps};
 use crate::output;
 use album::Error as Failure;
 use album::sizes::antmaze_large;
-use album_agents::{AGENTS, Agent, Learner, find};
+use album_agents::{AGENTS, Agent, AgentKind, Learner};
 use album_base::progress::{self, Amount};
 use album_base::{atomic, suggest};
 use album_data::Segments;
@@ -129,7 +129,7 @@ fn names(asked: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 fn learner(name: &str, threads: usize, seed: u64) -> Result<(Learner, album_data::Dataset), Failure> {
-    let kind = find(name.trim_end_matches('*'))?;
+    let kind = AgentKind::find(name.trim_end_matches('*'))?;
     let mut settings = kind.defaults()?;
     if name == ACTOR_EVERY_STEP {
         settings.insert("actor_every".into(), 1.into());

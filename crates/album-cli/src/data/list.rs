@@ -2,7 +2,6 @@
 
 use crate::output;
 use album::Error as Failure;
-use album_agents::agents::album::paper_alpha_bc;
 use album_base::cache;
 use album_data::ogbench::{Environment, Family, Recording, TaskName};
 use serde::Serialize;
@@ -91,7 +90,12 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Dataset {
     let find = |name: String| folders.iter().map(|folder| folder.join(&name)).find(|path| path.is_file());
     let file = find(task.dataset_file());
     // The paper's datasets are `navigate` and `play`, the first kind of each environment.
-    let alpha_bc = paper_alpha_bc(environment.name).filter(|_| kind == environment.data_kinds[0]);
+    let published = album_agents::agents::album::KIND
+        .preset_file()
+        .ok()
+        .and_then(|file| file.paper.get(environment.name));
+    let alpha_bc = published.and_then(|section| section.values.get("alpha_bc")?.as_float());
+    let alpha_bc = alpha_bc.filter(|_| kind == environment.data_kinds[0]);
     let point = matches!(environment.family, Family::PointMaze(_));
     let arm = matches!(environment.family, Family::Cube(_) | Family::Scene | Family::Puzzle { .. });
     Dataset {

@@ -5,7 +5,7 @@ use crate::agent::Agent;
 use crate::{Decay, Learner, Metrics, Moment, Noise, Policy};
 use album_base::rng;
 use album_data::{Batch, Dataset, Rows, Sampler, Segments, View};
-use album_nn::{Mlp, Pool, Tape, Tensor};
+use album_nn::{Mlp, MlpSpec, Pool, Tape, Tensor};
 
 /// Episodes of random states and actions; `goal` solves the task in the last state of every other episode.
 fn data(observation_dim: usize, action_dim: usize, goal: bool) -> Dataset {
@@ -33,7 +33,13 @@ fn common() -> Common {
 }
 
 fn small() -> Config {
-    Config { common: common(), k: 4, ..Config::default() }
+    Config { common: common(), critic: HingeCritic { k: 4, ..HingeCritic::default() }, ..Config::default() }
+}
+
+fn critic(change: impl Fn(&mut HingeCritic)) -> Config {
+    let mut config = small();
+    change(&mut config.critic);
+    config
 }
 
 fn batch(agent: &Learner, data: &Dataset, step: u64) -> Batch {
@@ -66,7 +72,7 @@ fn the_paper_sized_agent_has_the_papers_parameters() {
     };
     let data = Dataset::from_rows(rows).unwrap();
     assert_eq!(agent(Config::default(), &data).parameters(), 2_427_402);
-    let b = Config::default().boundedness();
+    let b = Config::default().boundedness().unwrap().sides;
     assert!((b.left - 2.0125).abs() < 1e-12 && (b.right - 0.15).abs() < 1e-12);
 }
 
@@ -135,11 +141,11 @@ fn losses64(
             }
         };
         y_ks.push(y_k);
-        critic += c.omega_q * q_sa
-            + c.omega_v * v_s
-            + c.lambda_b * hinge(y_1 - q_sa)
-            + c.lambda_e * hinge(q_sa - v_s)
-            + c.lambda_k * (hinge(y_k - q_sa) + hinge(y_k - v_s));
+        critic += c.critic.coefficients.omega_q * q_sa
+            + c.critic.coefficients.omega_v * v_s
+            + c.critic.coefficients.lambda_b * hinge(y_1 - q_sa)
+            + c.critic.coefficients.lambda_e * hinge(q_sa - v_s)
+            + c.critic.coefficients.lambda_k * (hinge(y_k - q_sa) + hinge(y_k - v_s));
         let mean = forward64(actor, &s, false);
         let clipped: Vec<f64> = mean.iter().map(|x| x.clamp(-1.0, 1.0)).collect();
         q_pi.push(q(&s, &clipped));
@@ -252,8 +258,8 @@ fn detaching_removes_the_inner_product_of_the_remark() {
 fn a_common_shift_moves_at_the_two_predicted_rates() {
     let data = data(4, 2, false);
     for stop_gradient in [true, false] {
-        let config = Config { stop_gradient, ..small() };
-        let boundedness = config.boundedness();
+        let config = critic(|c| c.stop_gradient = stop_gradient);
+        let boundedness = config.boundedness().unwrap().sides;
         let mut agent = agent(config, &data);
         // Far below every target, all hinges but the epigraph's are active.
         let mut state = agent.state();
@@ -311,12 +317,12 @@ fn moments(rows: usize) -> Vec<Moment> {
 fn every_switch_trains_without_breaking() {
     let data = data(4, 2, true);
     let switches: [Config; 8] = [
-        Config { ensemble: 3, ..small() },
+        critic(|c| c.ensemble = 3),
         Config { squash: Squash::Tanh, ..small() },
         Config { normalize_q: false, ..small() },
-        Config { stop_gradient: false, ..small() },
-        Config { kstep_tail: KStepTail::Drop, ..small() },
-        Config { kstep_tail: KStepTail::QcValid, kstep_after_goal: AfterGoal::QcSum, ..small() },
+        critic(|c| c.stop_gradient = false),
+        critic(|c| c.kstep_tail = KStepTail::Drop),
+        critic(|c| (c.kstep_tail, c.kstep_after_goal) = (KStepTail::QcValid, AfterGoal::QcSum)),
         Config { common: Common { reward_scale: 0.3, lr_decay: Decay::Cosine, ..common() }, ..small() },
         Config {
             common: Common { standardize: true, fourier_features: 8, fourier_scale: 2.0, ..common() },

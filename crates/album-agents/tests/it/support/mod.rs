@@ -1,7 +1,7 @@
 //! Small data and small agents for the tests.
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses a part of it
 
-use album_agents::{Agent, Learner, find};
+use album_agents::{Agent, AgentKind, Learner};
 use album_base::rng;
 use album_data::{Batch, Dataset, Rows, Segments};
 use album_nn::Pool;
@@ -26,7 +26,7 @@ pub fn data(episodes: usize, rows: usize) -> Dataset {
 
 /// An agent with small networks; `total_steps` is what schedules stretch over.
 pub fn agent(name: &str, settings: &str, data: &Dataset, total_steps: u64) -> Learner {
-    let kind = find(name).unwrap();
+    let kind = AgentKind::find(name).unwrap();
     let mut table = kind.defaults().unwrap();
     table.extend(format!("hidden = [8]\n{settings}").parse::<toml::Table>().unwrap());
     Learner::new(kind.setup(&table).unwrap().as_ref(), data, total_steps, 0, &Pool::new(1)).unwrap()

@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
-use album_agents::agents::album::Config;
+use album_agents::agents::album::{Config, HingeCritic};
 use album_agents::{Agent, Common, Decay, Learner};
 use album_data::Dataset;
 use album_data::ogbench::{MazeSize, TaskName, load_task};
@@ -69,7 +69,8 @@ pub fn agent(dataset: &Dataset, seed: u64, threads: usize) -> Learner {
         fourier_features: 6,
         ..Common::default()
     };
-    let config = Config { common, k: 5, ..Config::default() };
+    let config =
+        Config { common, critic: HingeCritic { k: 5, ..HingeCritic::default() }, ..Config::default() };
     Learner::new(&config, dataset, STEPS, seed, &Pool::new(threads)).unwrap()
 }
 
