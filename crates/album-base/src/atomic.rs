@@ -76,7 +76,8 @@ impl AtomicFile {
             fs::rename(temporary, &self.target)?;
         }
         self.temporary = None;
-        sync_directory(&directory_of(&self.target))
+        sync_name(&self.target);
+        Ok(())
     }
 }
 
@@ -127,24 +128,27 @@ impl AtomicFolder {
         self.temporary.as_deref().unwrap_or(&self.target)
     }
 
-    /// Puts the folder in its place. One that is there already is removed, after a moment in which there is
-    /// none: systems cannot exchange folders everywhere.
+    /// Puts the folder in its place, and removes one that was there. Where the system can exchange two folders,
+    /// there is one under this name at every moment; elsewhere there is none for a moment.
     pub fn commit(mut self) -> io::Result<()> {
         let Some(temporary) = self.temporary.clone() else { return Ok(()) };
         sync_directory(&temporary)?;
-        if self.target.exists() {
+        if self.target.exists() && exchange(&temporary, &self.target).is_ok() {
+            // Dropping removes what is under the temporary name now: the old folder.
+        } else if self.target.exists() {
             let (aside, ()) = create_beside(&self.target, |path| fs::rename(&self.target, path))?;
             if let Err(e) = fs::rename(&temporary, &self.target) {
                 fs::rename(&aside, &self.target)?;
                 return Err(e);
             }
             self.temporary = None;
-            fs::remove_dir_all(&aside)?;
+            let _ = fs::remove_dir_all(&aside); // what was asked for is done
         } else {
             fs::rename(&temporary, &self.target)?;
             self.temporary = None;
         }
-        sync_directory(&directory_of(&self.target))
+        sync_name(&self.target);
+        Ok(())
     }
 }
 
@@ -191,7 +195,26 @@ fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Puts the new name itself on the disk.
+/// Exchanges two folders, where the system can.
+#[cfg(target_os = "linux")]
+fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Puts a new name on the disk. That fails without consequence for a reader: what was saved is in its place,
+/// and calling it a failed save would make its caller undo or repeat what is done. Only a power cut
+/// before the system writes the directory by itself brings back the old version.
+fn sync_name(path: &Path) {
+    let _ = sync_directory(&directory_of(path));
+}
+
+/// Waits until the names in a directory are on the disk.
 #[cfg(unix)]
 fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
@@ -260,6 +283,32 @@ mod tests {
         assert_eq!(fs::read(target.join("x")).unwrap(), b"new");
         assert_eq!(names(dir.path()), ["folder"]);
         assert!(AtomicFolder::create(&dir.path().join("missing/folder")).is_err());
+    }
+
+    /// Replaces a folder again and again while another thread looks for it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_replaced_folder_is_there_at_every_moment() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("folder");
+        let replace = || {
+            let folder = AtomicFolder::create(&target).unwrap();
+            fs::write(folder.path().join("x"), "x").unwrap();
+            folder.commit().unwrap();
+        };
+        replace();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    assert!(target.exists());
+                }
+            });
+            (0..200).for_each(|_| replace());
+            done.store(true, Ordering::Relaxed);
+            looking.join().unwrap();
+        });
+        assert_eq!(names(dir.path()), ["folder"]);
     }
 
     #[test]

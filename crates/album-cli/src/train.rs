@@ -169,6 +169,9 @@ pub fn go(run: Run, json: bool) -> Result<(), Failure> {
         grouped(run.data().episodes().len() as i64),
         path.display()
     );
+    for warning in run.warnings() {
+        eprintln!("warning: {warning}");
+    }
     if let Some(held_out) = run.held_out() {
         eprintln!("validation on {} held-out episodes", grouped(held_out.episodes().len() as i64));
     }

@@ -1,9 +1,38 @@
-//! Bytes in, checked arrays and datasets out.
+//! Files in, checked datasets out.
 //!
-//! Two layers. Below, the reader and writer of NumPy's `.npy` and `.npz` files for
-//! all of album. Above it the [`Dataset`] of the neural agents with its [`Episodes`],
-//! the K-step windows that [`Segments`] cut out of it for the transitions that a
-//! [`Sampler`] draws, and [`ogbench`], which knows tasks and their files.
+//! [`load()`] reads a file into a [`Dataset`] of episodes. [`Segments`] cut K-step windows out of it for the
+//! transitions that a [`Sampler`] draws. [`ogbench`] knows tasks, their goals and their files; [`columns`] keeps data
+//! that is larger than memory on the disk.
+//!
+//! ```text
+//! formats/   npz (npy headers, zip directory, writer), columns (memory-mapped)
+//! load/      Source -> checks and labels -> Dataset, and a sentence for everything that is ignored
+//! ogbench/   environments, tasks, goals, how complete a recording is
+//! dataset, episodes, view, segments, batch, sampler, returns
+//! ```
+//!
+//! ```
+//! use album_data::{Labels, NpzWriter, Sampler, SegmentConfig, Segments, load};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("walk.npz");
+//! let mut writer = NpzWriter::create(&path)?;
+//! writer.array_f32("observations", &[4, 1], &[0.0, 1.0, 2.0, 3.0])?;
+//! writer.array_f32("actions", &[4, 1], &[1.0, 1.0, 1.0, 0.0])?;
+//! writer.array_f32("rewards", &[4], &[-1.0, -1.0, -1.0, 0.0])?;
+//! writer.array_bool("terminals", &[4], &[false, false, false, true])?;
+//! writer.finish()?; // only now is there a file
+//!
+//! let dataset = load(&path, Labels::Own)?.dataset;
+//! let segments = Segments::new(SegmentConfig { k: 2, ..SegmentConfig::default() })?;
+//! let mut batch = segments.batch(&dataset, 32);
+//! Sampler::new(0, dataset.len()).fill(0, batch.indices_mut());
+//! segments.gather(&dataset, &mut batch);
+//! assert_eq!((batch.observations().rows(), batch.observations().cols()), (32, 1));
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Files
 //!
@@ -38,6 +67,7 @@
 //! # }
 //! ```
 
+mod batch;
 mod column;
 mod dataset;
 mod episodes;
@@ -51,6 +81,7 @@ mod sampler;
 mod segments;
 mod view;
 
+pub use batch::Batch;
 pub use dataset::{ACTION_LIMIT, Dataset, HoldOutError, Rows};
 pub use episodes::{Episodes, Location};
 pub use error::{DataError, Place};
@@ -64,5 +95,5 @@ pub use load::{
     BadNumbers, Labels, Loaded, Problem, Unchecked, has_own_rewards, load, load_unchecked, validation_beside,
 };
 pub use sampler::Sampler;
-pub use segments::{AfterGoal, Batch, KStepTail, SegmentConfig, SegmentError, Segments};
+pub use segments::{AfterGoal, KStepTail, SegmentConfig, SegmentError, Segments};
 pub use view::View;

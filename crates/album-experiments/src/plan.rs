@@ -206,5 +206,5 @@ fn resolve(spec: &Spec) -> Result<RunConfig, Error> {
 
 /// The first 40 bits of the SHA-256: of a thousand runs, two agree with a chance below one in a million.
 fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(5).map(|byte| format!("{byte:02x}")).collect()
+    album_base::hex::hex(&Sha256::digest(text.as_bytes())[..5])
 }

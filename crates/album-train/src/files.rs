@@ -7,14 +7,11 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::error::TrainError;
+use album_base::hex::hex;
 
 /// SHA-256 as 64 hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes a new file and waits until it is on the disk.

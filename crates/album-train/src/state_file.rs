@@ -13,7 +13,7 @@ use safetensors::tensor::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::files::hex;
+use album_base::hex::hex;
 
 const KEY: &str = "album";
 

@@ -115,6 +115,6 @@ mod tests {
             c0bf0a080a017115cdcccc3d4ba6a183";
         let mut found = first_record(2.0);
         found.extend(scalars(2.0, 513, [("training/a/loss", -1.5), ("q", 0.1)]));
-        assert_eq!(crate::files::hex(&found), expected);
+        assert_eq!(album_base::hex::hex(&found), expected);
     }
 }

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::resources::Resources;
 use album_base::cache;
-use album_data::ogbench::{Family, MazeSize, TaskName, load_task};
-use album_data::{Dataset, validation_beside};
+use album_data::ogbench::{Family, MazeSize, TaskName};
+use album_data::{Dataset, Labels, load, validation_beside};
 use album_envs::navigate::{Recipe, cached};
 use album_envs::{EnvPool, Maze, Python, is_native, open_pool};
 use album_train::ValuePoints;
@@ -63,6 +63,8 @@ pub struct Loaded {
     pub data: Dataset,
     /// Episodes that training does not see.
     pub held_out: Option<Dataset>,
+    /// Arrays and rows of the file that are ignored, and why.
+    pub warnings: Vec<String>,
 }
 
 /// Where the data of a problem is.
@@ -121,14 +123,15 @@ impl Problem {
     pub fn load(&self, file: Option<&Path>, holdout: f64, seed: u64) -> Result<Loaded, Error> {
         let Problem::Ogbench(task) = self;
         let path = self.locate(file)?.ready()?;
-        let load = |path: &Path| load_task(path, task).map_err(|e| Error::Load(e.to_string()));
-        let data = load(&path)?;
+        let load = |path: &Path| load(path, Labels::Task(task)).map_err(|e| Error::Load(e.to_string()));
+        let album_data::Loaded { dataset: data, warnings } = load(&path)?;
         if holdout > 0.0 {
             let (data, held_out) = data.hold_out(holdout, seed).map_err(|e| Error::Config(e.to_string()))?;
-            return Ok(Loaded { data, held_out: Some(held_out) });
+            return Ok(Loaded { data, held_out: Some(held_out), warnings });
         }
-        let held_out = validation_beside(&path).map(|path| load(&path)).transpose()?;
-        Ok(Loaded { data, held_out })
+        let held_out =
+            validation_beside(&path).map(|path| load(&path)).transpose()?.map(|loaded| loaded.dataset);
+        Ok(Loaded { data, held_out, warnings })
     }
 
     /// The command that brings the data.

@@ -79,6 +79,11 @@ impl Run {
         self.loaded.held_out.as_ref()
     }
 
+    /// What of the data's file is ignored, and why.
+    pub fn warnings(&self) -> &[String] {
+        &self.loaded.warnings
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.directory.path()
@@ -168,7 +173,7 @@ impl Trained {
 
     /// The data that it learned from.
     pub fn data(&self) -> Result<Dataset, Error> {
-        let Loaded { data, held_out } = load(&self.config)?;
+        let Loaded { data, held_out, .. } = load(&self.config)?;
         let hash = |data: &Dataset| data.content_hash();
         self.checkpoint.check(&identity(&self.config, hash(&data), held_out.as_ref().map(hash))?)?;
         Ok(data)

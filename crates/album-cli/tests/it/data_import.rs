@@ -56,6 +56,26 @@ fn training_from_columns_is_training_from_the_file() {
 }
 
 #[test]
+fn training_says_that_the_rewards_of_a_file_are_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let xy: Vec<f32> = (0..40).map(|i| i as f32 / 2.0).collect();
+    let mut npz = NpzWriter::create(folder.path().join("data.npz")).unwrap();
+    npz.array_f32("observations", &[20, 2], &xy).unwrap();
+    npz.array_f32("actions", &[20, 2], &[0.5; 40]).unwrap();
+    npz.array_f32("qpos", &[20, 2], &xy).unwrap();
+    npz.array_f32("rewards", &[20], &[1.0; 20]).unwrap();
+    npz.array_bool("terminals", &[20], &(0..20).map(|row| row == 19).collect::<Vec<_>>()).unwrap();
+    npz.finish().unwrap();
+    let output = common::album(folder.path(), &train("data.npz", "run", "10"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    assert!(
+        message.contains("warning: array `rewards` is ignored: rewards and masks are those of the task"),
+        "{message}"
+    );
+}
+
+#[test]
 fn folders_of_slices() {
     let folder = tempfile::tempdir().unwrap();
     let slices = folder.path().join("walks-100m-v0");

@@ -169,7 +169,7 @@ fn our_arrays_are_read_by_numpy() {
                 let array = Array::new(shape.to_vec(), data).unwrap();
                 let name = format!("{}_{}é", array.dtype(), shape_text(&array));
                 writer.array(&name, &array).unwrap();
-                let hex: String = bytes(&array.data).iter().map(|byte| format!("{byte:02x}")).collect();
+                let hex = album_base::hex::hex(&bytes(&array.data));
                 written.push(format!("{name}\t{}\t{}\t{hex}", array.dtype(), shape_text(&array)));
             }
         }

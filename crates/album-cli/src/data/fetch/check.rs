@@ -53,5 +53,5 @@ pub fn sha256(path: &Path, stop: &StopFlag) -> Result<String, Failure> {
             n => hasher.update(&buffer[..n]),
         }
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(album_base::hex::hex(&hasher.finalize()))
 }
