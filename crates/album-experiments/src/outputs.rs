@@ -33,7 +33,15 @@ pub(crate) fn read(folder: &Path) -> Result<Outputs, ReportError> {
                 let figure = Figure::parse(&text()?).ok_or_else(|| ReportError::Figure(path.clone()))?;
                 outputs.figures.push((name, figure));
             }
-            Some("csv") => outputs.tables.push((name, fields(&text()?))),
+            Some("csv") => {
+                let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_path(&path);
+                let records = reader.as_mut().map(|reader| reader.deserialize().collect::<Result<_, _>>());
+                match records {
+                    Ok(Ok(rows)) => outputs.tables.push((name, rows)),
+                    Ok(Err(e)) => return Err(ReportError::io(&path)(e.into())),
+                    Err(e) => return Err(ReportError::io(&path)(std::io::Error::other(e.to_string()))),
+                }
+            }
             Some("json") if name == "cost" => {
                 let costs = serde_json::from_str(&text()?);
                 outputs.costs = Some(costs.map_err(|e| ReportError::io(&path)(e.into()))?);
@@ -42,34 +50,6 @@ pub(crate) fn read(folder: &Path) -> Result<Outputs, ReportError> {
         }
     }
     Ok(outputs)
-}
-
-/// The lines of a CSV file (RFC 4180).
-fn fields(text: &str) -> Vec<Vec<String>> {
-    let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
-    let mut quoted = false;
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' if quoted && letters.peek() == Some(&'"') => {
-                letters.next();
-                field.push('"');
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => row.push(std::mem::take(&mut field)),
-            '\r' if !quoted => {}
-            '\n' if !quoted => {
-                row.push(std::mem::take(&mut field));
-                rows.push(std::mem::take(&mut row));
-            }
-            letter => field.push(letter),
-        }
-    }
-    if !field.is_empty() || !row.is_empty() {
-        row.push(field);
-        rows.push(row);
-    }
-    rows
 }
 
 /// A table of a file as it is. Long texts wrap.
@@ -83,15 +63,4 @@ pub(crate) fn table(rows: &[Vec<String>], caption: &str) -> Table {
         }
     }
     rows.iter().skip(1).fold(table, |table, row| table.row(row.clone()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quotes_are_understood() {
-        assert_eq!(fields("a,\"b,\"\"c\nd,\""), [vec!["a", "b,\"c\nd,"]]);
-        assert_eq!(fields("a,\"1,200\"\r\n,x\n"), [vec!["a", "1,200"], vec!["", "x"]]);
-    }
 }

@@ -15,6 +15,9 @@ use album_report::table::{Cell as Entry, Status, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Figures with more bytes than this are shown from their files instead of being copied into the page.
+const LARGE: usize = 50_000;
+
 /// What [`write()`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
@@ -240,6 +243,8 @@ fn put_figure(
     files: &mut BTreeMap<String, String>,
 ) -> Page {
     let id = format!("{}-{name}", study.name);
-    files.insert(format!("{id}.svg"), figure.render());
-    page.figure(id, figure, caption)
+    let (file, svg) = (format!("{id}.svg"), figure.render());
+    let large = svg.len() > LARGE;
+    files.insert(file.clone(), svg);
+    if large { page.figure_file(id, file, figure.title(), caption) } else { page.figure(id, figure, caption) }
 }

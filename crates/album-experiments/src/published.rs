@@ -92,8 +92,8 @@ impl Row {
         ["success", "success_last_three"].contains(&self.metric.as_str())
     }
 
-    fn parse(line: &str) -> Result<Row, String> {
-        let fields: Vec<&str> = line.split(',').collect();
+    fn parse(record: &csv::StringRecord) -> Result<Row, String> {
+        let fields: Vec<&str> = record.iter().collect();
         let [table, environment, task, method, setting, metric, mean, std, ddof, seeds, unit, source] =
             fields[..]
         else {
@@ -242,15 +242,23 @@ impl Published {
 /// ```
 pub fn parse(table: &str, text: &str) -> Result<Vec<Row>, PublishedError> {
     let malformed = |line, found| PublishedError::Malformed { table: table.to_owned(), line, found };
-    let mut lines = text.lines();
-    let header = lines.next().unwrap_or_default();
+    // Quotation marks mean nothing in this format, and are refused below.
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .quoting(false)
+        .from_reader(text.as_bytes());
+    let mut records = reader.records();
+    let header = records.next().and_then(Result::ok).unwrap_or_default().iter().collect::<Vec<_>>().join(",");
     if header != HEADER {
         return Err(malformed(1, format!("the header `{header}`")));
     }
     let mut seen = HashSet::new();
     let mut rows = Vec::new();
-    for (line, text) in (2..).zip(lines) {
-        let row = Row::parse(text).map_err(|found| malformed(line, found))?;
+    for record in records {
+        let record = record.map_err(|e| malformed(0, e.to_string()))?;
+        let line = record.position().map_or(0, |position| position.line() as usize);
+        let row = Row::parse(&record).map_err(|found| malformed(line, found))?;
         if row.table != table {
             return Err(malformed(line, format!("a row of table {}", row.table)));
         }

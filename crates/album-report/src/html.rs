@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::table::{Status, Table};
-use album_plot::text::{escape, html, plain, prose};
+use album_plot::text::{self, escape, plain};
 use album_plot::{Figure, style_variables};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// An HTML page, built from top to bottom.
 ///
@@ -35,7 +36,18 @@ enum Block {
     Keys(Vec<(String, String)>),
     Code(String),
     Table(Table),
-    Figure { id: String, figure: Box<Figure>, caption: String },
+    Figure { id: String, picture: Picture, caption: String },
+}
+
+/// What a figure shows.
+#[derive(Clone, Debug)]
+enum Picture {
+    Inline(Box<Figure>),
+    /// A file beside the page.
+    File {
+        name: String,
+        title: String,
+    },
 }
 
 impl Page {
@@ -113,7 +125,26 @@ impl Page {
         figure: impl Into<Figure>,
         caption: impl Into<String>,
     ) -> Self {
-        self.with(Block::Figure { id: id.into(), figure: Box::new(figure.into()), caption: caption.into() })
+        let picture = Picture::Inline(Box::new(figure.into()));
+        self.with(Block::Figure { id: id.into(), picture, caption: caption.into() })
+    }
+
+    /// Adds a figure that stays a file beside the page, because it is large; `title` is read out in its place.
+    ///
+    /// ```
+    /// use album_report::html::Page;
+    /// let html = Page::new("Maps").figure_file("maps", "maps.svg", "Value maps", "Values of V.").render();
+    /// assert!(html.contains("<img class=\"album-figure\" src=\"maps.svg\" alt=\"Value maps\">"));
+    /// ```
+    pub fn figure_file(
+        self,
+        id: impl Into<String>,
+        file: impl Into<String>,
+        title: impl Into<String>,
+        caption: impl Into<String>,
+    ) -> Self {
+        let picture = Picture::File { name: file.into(), title: title.into() };
+        self.with(Block::Figure { id: id.into(), picture, caption: caption.into() })
     }
 
     /// Adds a line at the foot of the page.
@@ -135,123 +166,123 @@ impl Page {
             }
         }
         let mut figure_ids = figure_ids.into_iter();
-        let mut contents = Vec::new();
-        let mut summary = String::new();
-        let mut body = String::new();
-        let mut in_section = false;
+        let mut contents: Vec<(String, &str)> = Vec::new();
+        let mut summary: Vec<Markup> = Vec::new();
+        let mut sections: Vec<Vec<Markup>> = Vec::new();
         let (mut figures, mut tables) = (0, 0);
         for block in &self.blocks {
-            let out =
-                if in_section || matches!(block, Block::Section { .. }) { &mut body } else { &mut summary };
-            match block {
-                Block::Section { id, title } => {
-                    if in_section {
-                        out.push_str("</section>\n");
-                    }
-                    in_section = true;
-                    let id = ids.make(id);
-                    out.push_str(&format!("<section id=\"{id}\">\n<h2>{}</h2>\n", html(title)));
-                    contents.push((id, title));
-                }
-                Block::Subsection(title) => {
-                    let id = ids.make(&plain(title));
-                    out.push_str(&format!("<h3 id=\"{id}\">{}</h3>\n", html(title)));
-                }
-                Block::Paragraph(text) => out.push_str(&format!("<p>{}</p>\n", prose(text))),
-                Block::Callout(status, text) => {
-                    let sign = match status {
-                        Status::Neutral => String::new(),
-                        status => format!("<span class=\"sign\">{}</span> ", status.sign()),
-                    };
-                    out.push_str(&format!(
-                        "<p class=\"callout {}\">{sign}{}</p>\n",
-                        status.class(),
-                        prose(text)
-                    ));
-                }
-                Block::Links { before, links } => {
-                    let link = |(text, target): &(String, String)| {
-                        format!("<a href=\"{}\">{}</a>", escape(target), html(text))
-                    };
-                    let links: Vec<String> = links.iter().map(link).collect();
-                    out.push_str(&format!("<p>{} {}</p>\n", prose(before), links.join(", ")));
-                }
-                Block::List(items) => {
-                    out.push_str("<ul>\n");
-                    for item in items {
-                        out.push_str(&format!("<li>{}</li>\n", prose(item)));
-                    }
-                    out.push_str("</ul>\n");
-                }
-                Block::Keys(items) => {
-                    out.push_str("<dl>\n");
-                    for (key, value) in items {
-                        out.push_str(&format!(
-                            "<div><dt>{}</dt><dd>{}</dd></div>\n",
-                            prose(key),
-                            prose(value)
-                        ));
-                    }
-                    out.push_str("</dl>\n");
-                }
-                Block::Code(text) => {
-                    out.push_str(&format!("<pre tabindex=\"0\"><code>{}</code></pre>\n", escape(text)));
-                }
+            if let Block::Section { id, title } = block {
+                contents.push((ids.make(id), title));
+                sections.push(vec![html! { h2 { (rich(title)) } "\n" }]);
+                continue;
+            }
+            let part = sections.last_mut().unwrap_or(&mut summary);
+            part.push(match block {
+                Block::Section { .. } => continue,
+                Block::Subsection(title) => html! { h3 id=(ids.make(&plain(title))) { (rich(title)) } "\n" },
+                Block::Paragraph(text) => html! { p { (running(text)) } "\n" },
+                Block::Callout(status, text) => html! {
+                    p class={ "callout " (status.class()) } {
+                        @if *status != Status::Neutral { span.sign { (status.sign()) } " " }
+                        (running(text))
+                    } "\n"
+                },
+                Block::Links { before, links } => html! {
+                    p {
+                        (running(before)) " "
+                        @for (k, (text, target)) in links.iter().enumerate() {
+                            @if k > 0 { ", " }
+                            a href=(PreEscaped(escape(target))) { (rich(text)) }
+                        }
+                    } "\n"
+                },
+                Block::List(items) => html! {
+                    ul { "\n" @for item in items { li { (running(item)) } "\n" } } "\n"
+                },
+                Block::Keys(items) => html! {
+                    dl { "\n"
+                        @for (key, value) in items { div { dt { (running(key)) } dd { (running(value)) } } "\n" }
+                    } "\n"
+                },
+                Block::Code(text) => html! {
+                    pre tabindex="0" { code { (PreEscaped(escape(text))) } } "\n"
+                },
                 Block::Table(table) => {
-                    let caption = if table.caption_text().is_empty() {
-                        String::new()
-                    } else {
+                    let caption = (!table.caption_text().is_empty()).then(|| {
                         tables += 1;
-                        format!("<b>Table {tables}.</b> {}", prose(table.caption_text()))
-                    };
+                        html! { b { "Table " (tables) "." } " " (running(table.caption_text())) }
+                    });
                     // Focusable, so that a wide table can be scrolled with the keyboard.
-                    out.push_str("<div class=\"scroll\" tabindex=\"0\">\n");
-                    out.push_str(&table.to_html_captioned(&caption));
-                    out.push_str("</div>\n");
+                    html! { div.scroll tabindex="0" { "\n" (table.markup(caption)) } "\n" }
                 }
-                Block::Figure { figure, caption, .. } => {
+                Block::Figure { picture, caption, .. } => {
                     figures += 1;
-                    let id = figure_ids.next().unwrap_or_default();
-                    out.push_str(&format!(
-                        "<figure id=\"{id}\">\n<div class=\"scroll\">\n{}</div>\n",
-                        figure.render()
-                    ));
-                    out.push_str(&format!(
-                        "<figcaption><b>Figure {figures}.</b> {}</figcaption>\n</figure>\n",
-                        prose(caption)
-                    ));
+                    html! {
+                        figure id=(figure_ids.next().unwrap_or_default()) { "\n"
+                            div.scroll { "\n"
+                                @match picture {
+                                    Picture::Inline(figure) => (PreEscaped(figure.render())),
+                                    Picture::File { name, title } => {
+                                        img.album-figure src=(PreEscaped(escape(name))) alt=(plain(title)); "\n"
+                                    }
+                                }
+                            } "\n"
+                            figcaption { b { "Figure " (figures) "." } " " (running(caption)) } "\n"
+                        } "\n"
+                    }
                 }
-            }
+            });
         }
-        if in_section {
-            body.push_str("</section>\n");
-        }
-        let mut nav = String::new();
+        let summary = html! { @for block in &summary { (block) } }.into_string();
         let linked = |id: &str| summary.contains(&format!("href=\"#{id}\""));
-        if contents.len() >= 3 && !contents.iter().all(|(id, _)| linked(id)) {
-            nav.push_str("<nav aria-label=\"Contents\">\n<ul>\n");
-            for (id, title) in contents {
-                nav.push_str(&format!("<li><a href=\"#{id}\">{}</a></li>\n", html(title)));
-            }
-            nav.push_str("</ul>\n</nav>\n");
-        }
-        let footer = if self.footer.is_empty() {
-            String::new()
-        } else {
-            let lines: String = self.footer.iter().map(|line| format!("<p>{}</p>\n", prose(line))).collect();
-            format!("<footer>\n{lines}</footer>\n")
+        let listed = contents.len() >= 3 && !contents.iter().all(|(id, _)| linked(id));
+        let page = html! {
+            (DOCTYPE) "\n"
+            html lang="en" { "\n"
+                head { "\n"
+                    meta charset="utf-8"; "\n"
+                    meta name="viewport" content="width=device-width, initial-scale=1"; "\n"
+                    meta name="color-scheme" content="light dark"; "\n"
+                    title { (PreEscaped(escape(&plain(&self.title)))) } "\n"
+                    style { "\n" (PreEscaped(style())) } "\n"
+                } "\n"
+                body { "\n"
+                    header { "\n"
+                        h1 { (rich(&self.title)) } "\n"
+                        (PreEscaped(&summary))
+                        @if listed {
+                            nav aria-label="Contents" { "\n"
+                                ul { "\n"
+                                    @for (id, title) in &contents {
+                                        li { a href={ "#" (id) } { (rich(title)) } } "\n"
+                                    }
+                                } "\n"
+                            } "\n"
+                        }
+                    } "\n"
+                    main { "\n"
+                        @for ((id, _), blocks) in contents.iter().zip(&sections) {
+                            section id=(id) { "\n" @for block in blocks { (block) } } "\n"
+                        }
+                    } "\n"
+                    @if !self.footer.is_empty() {
+                        footer { "\n" @for line in &self.footer { p { (running(line)) } "\n" } } "\n"
+                    }
+                } "\n"
+            } "\n"
         };
-        format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n\
-             <style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n{summary}{nav}</header>\n\
-             <main>\n{body}</main>\n{footer}</body>\n</html>\n",
-            escape(&plain(&self.title)),
-            style(),
-            html(&self.title)
-        )
+        page.into_string()
     }
+}
+
+/// A title: markup for sub- and superscripts.
+fn rich(text: &str) -> PreEscaped<String> {
+    PreEscaped(text::html(text))
+}
+
+/// A paragraph: markup as in a title, and code.
+fn running(text: &str) -> PreEscaped<String> {
+    PreEscaped(text::prose(text))
 }
 
 /// Turns names into ids that are valid and not yet used on the page.
@@ -293,52 +324,8 @@ fn style() -> String {
     )
 }
 
-const STYLE: &str = "\
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:76rem;padding:2rem 1.25rem 4rem;background:var(--album-paper);color:var(--ink);\
-font:1rem/1.55 system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,sans-serif}
-h1,h2,h3{line-height:1.25;text-wrap:balance}
-h1{font-size:1.9rem;margin:0 0 1rem}
-h2{font-size:1.35rem;margin:2.75rem 0 .75rem;padding-top:.9rem;border-top:1px solid var(--album-rule)}
-h3{font-size:1.08rem;margin:1.75rem 0 .5rem}
-p,ul,dl{max-width:46rem}
-a{color:var(--link)}
-sub,sup{line-height:0;font-size:.75em}
-nav ul{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.25rem}
-code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:.9em}
-p code,li code,dd code,figcaption code{background:var(--soft);padding:.1em .3em;border-radius:3px}
-pre{background:var(--soft);border:1px solid var(--album-rule);border-radius:6px;padding:.75rem 1rem;overflow-x:auto}
-.callout{border-left:4px solid var(--album-muted);background:var(--soft);padding:.6rem 1rem;border-radius:0 6px 6px 0}
-.callout.good{border-color:var(--album-good)}
-.callout.bad{border-color:var(--album-bad)}
-.good,.good .sign{color:var(--album-good);font-weight:600}
-.bad,.bad .sign{color:var(--album-bad);font-weight:600}
-.callout.good,.callout.bad{color:inherit;font-weight:inherit}
-dl{margin:1rem 0}
-dl div{display:grid;grid-template-columns:minmax(8rem,14rem) 1fr;gap:1rem;padding:.2rem 0}
-dt{color:var(--album-muted)}
-dd{margin:0;overflow-wrap:anywhere}
-.scroll{overflow-x:auto;max-width:100%}
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums;font-size:.95rem}
-caption{text-align:left;padding-bottom:.5rem}
-th,td{padding:.32rem .6rem;text-align:left;white-space:nowrap}
-th{border-bottom:2px solid var(--album-muted);font-weight:600;white-space:normal;vertical-align:bottom}
-td{border-bottom:1px solid var(--album-rule)}
-tr.rule td{border-top:2px solid var(--album-muted)}
-td .sign{display:inline-block;width:1.3em;text-align:right}
-.wrap{white-space:normal}
-.right{text-align:right}
-.centre{text-align:center}
-figure{margin:1.75rem 0}
-.album-figure{display:block;max-width:100%;height:auto}
-@media screen and (max-width:40rem){.album-figure{max-width:none}}
-figcaption,caption{font-size:.95rem;max-width:46rem}
-figcaption{margin-top:.5rem}
-footer{margin-top:3rem;border-top:1px solid var(--album-rule);color:var(--album-muted);font-size:.9rem}
-@media print{body{max-width:none;padding:0;font-size:10pt}figure,pre,.callout{break-inside:avoid}\
-table{font-size:8pt}tr{break-inside:avoid}\
-th,td{padding:.2rem .4rem;white-space:normal}.wrap{min-width:0!important}a{color:inherit;text-decoration:none}h2,h3{break-after:avoid}.scroll{overflow:visible}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-";
+/// What does not depend on the theme.
+const STYLE: &str = include_str!("page.css");
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,8 @@
-//! Self-contained HTML reports with inline SVG figures, and tables for the terminal.
+//! Pages and tables: one self-contained HTML file with inline SVG figures, and tables for terminal, page, CSV and LaTeX.
 //!
-//! - [`svg::Plot`] draws lines, bands, points and markers on linear or logarithmic axes;
-//! - [`svg::Grid`] draws heat maps and cell maps with labels, outlines and trajectories;
-//! - [`svg::panels`] puts figures side by side;
 //! - [`table::Table`] is written as terminal text, HTML, CSV or LaTeX;
-//! - [`html::Page`] collects all of it in one file that needs no network and no script,
-//!   follows the reader's light or dark setting and prints on white;
-//! - [`number`] is how all of them write numbers;
-//! - [`statistics`] makes numbers of scores: aggregates, intervals, comparisons;
-//! - [`published`] has the numbers of the paper.
+//! - [`html::Page`] collects tables, figures of [`album_plot`] and text in one file that needs no network and no script,
+//!   follows the reader's light or dark setting and prints on white.
 //!
 //! Text may use `_{…}` and `^{…}` for sub- and superscripts (`Q*_{D}`, `γ^{n}`); everything
 //! else is taken literally and escaped.

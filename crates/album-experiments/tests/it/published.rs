@@ -253,7 +253,6 @@ fn malformed_tables_are_refused() {
     for (line, found) in [
         ("t,scene-play,1,M,,success,1,2,0,8,percent", "11 fields"),
         ("t,scene-play,1,M,,success,1,2,0,8,percent,me,x", "13 fields"),
-        ("", "1 fields"),
         ("t,scene-play,1,\"M\",,success,1,2,0,8,percent,me", "quotation"),
         ("t,scene-play,1,M ,,success,1,2,0,8,percent,me", "space"),
         ("t,scene-play,6,M,,success,1,2,0,8,percent,me", "task `6`"),

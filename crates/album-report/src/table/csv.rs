@@ -1,0 +1,26 @@
+//! Tables for programs.
+
+use super::Table;
+use album_plot::text;
+
+impl Table {
+    /// The table as CSV (RFC 4180 quoting, `\n` line ends), numbers in full precision.
+    ///
+    /// Caption, rules, ranks and statuses have no place in CSV and are left out.
+    pub fn to_csv(&self) -> String {
+        if self.columns() == 0 {
+            return String::new();
+        }
+        let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
+        for row in std::iter::once(&self.header).chain(&self.rows) {
+            let field = |column: usize| match row.get(column) {
+                Some(cell) => cell.exact.clone().unwrap_or_else(|| text::plain(&cell.text)),
+                None => String::new(),
+            };
+            if writer.write_record((0..self.columns()).map(field)).is_err() {
+                break; // Memory takes everything, and all rows have the same number of fields.
+            }
+        }
+        String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+    }
+}
