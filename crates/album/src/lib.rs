@@ -51,6 +51,7 @@
 pub mod config;
 pub mod doctor;
 mod error;
+pub mod fetch;
 mod fit;
 mod problem;
 pub mod report;

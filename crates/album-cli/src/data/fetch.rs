@@ -1,0 +1,144 @@
+//! `album data fetch`: downloads the official files of a dataset.
+
+use crate::output;
+use album::Error as Failure;
+use album::fetch::{Event, FetchError, Fetched, OGBENCH, Options, fetch};
+use album_base::cache;
+use album_data::ogbench::{TaskName, load_task};
+use album_train::StopFlag;
+use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The arguments of `album data fetch`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The dataset, e.g. antmaze-large-navigate-v0, or one of its tasks
+    name: String,
+    /// The address of a folder with the files, if not the official one: a mirror
+    #[arg(long, value_name = "BASE", env = "ALBUM_DATA_URL", hide_env_values = true, default_value = OGBENCH)]
+    from: String,
+    /// The folder to put them in, if not the cache, where `album train` looks
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Seconds of silence after which a connection is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, hide = true)]
+    patience: f64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    dataset: String,
+    folder: PathBuf,
+    files: Vec<Fetched>,
+}
+
+/// Runs `album data fetch`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let task = TaskName::of_dataset(&args.name).map_err(|e| Failure::Config(e.to_string()))?;
+    let patience = Duration::try_from_secs_f64(args.patience.min(3600.0))
+        .map_err(|e| Failure::Usage(format!("--patience {}: {e}", args.patience)))?;
+    let folder = match &args.out {
+        Some(folder) => folder.clone(),
+        None => cache::folder()?,
+    };
+    exit_on_signals()?;
+
+    let check = |path: &Path| load_task(path, &task).map(drop).map_err(|e| e.to_string());
+    let options = Options { patience, ..Options::default() };
+    let mut files = Vec::new();
+    for file in [task.dataset_file(), task.validation_file()] {
+        let url = format!("{}/{file}", args.from.trim_end_matches('/'));
+        let mut progress = Progress::new(&file);
+        let fetched = fetch(&url, &folder.join(&file), options, &check, &mut |event| progress.show(event));
+        progress.bar.finish_and_clear();
+        let fetched = fetched.map_err(with_hint)?;
+        if let Some(earlier) = &fetched.earlier_sha256 {
+            eprintln!("warning: {file} is not what was downloaded before, whose SHA-256 is {earlier}");
+        }
+        if !args.json {
+            output::print(&line(&fetched))?;
+        }
+        files.push(fetched);
+    }
+    if args.json {
+        output::print_json(&Report { dataset: task.dataset_name(), folder, files })?;
+    }
+    Ok(())
+}
+
+/// A download can be resumed from any moment, so a signal ends the process at once, even while a server is silent.
+fn exit_on_signals() -> Result<(), Failure> {
+    let stop = StopFlag::on_signals()?;
+    std::thread::spawn(move || {
+        while !stop.is_set() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let stopped = Failure::Stopped("stopped; the same command resumes".to_owned());
+        eprintln!("error: {stopped}");
+        #[expect(clippy::exit, reason = "the main thread may be waiting for a server")]
+        std::process::exit(stopped.exit_code().into());
+    });
+    Ok(())
+}
+
+fn with_hint(error: FetchError) -> Failure {
+    match error {
+        FetchError::Address(_) => Failure::Usage(format!("{error}; see --from and ALBUM_DATA_URL")),
+        FetchError::Io(what, source) => Failure::Io { what, source },
+        FetchError::Content(..) => Failure::Load(format!("{error}; --from names a mirror")),
+        FetchError::Server(..) | FetchError::Refused(..) => {
+            Failure::Tool(format!("{error}; --from names a mirror"))
+        }
+    }
+}
+
+fn line(Fetched { path, kept, record, .. }: &Fetched) -> String {
+    let what = if *kept { "was there (delete it to download it again)" } else { "downloaded" };
+    let (size, sha256) = (DecimalBytes(record.size.unwrap_or(0)), record.sha256.as_deref().unwrap_or("?"));
+    format!("{}: {what}, {size}, sha256 {sha256}", path.display())
+}
+
+/// A bar on a terminal, a line now and then elsewhere.
+struct Progress {
+    bar: ProgressBar,
+    last: Instant,
+}
+
+impl Progress {
+    fn new(file: &str) -> Self {
+        let template =
+            "{prefix} [{wide_bar}] {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  eta {eta}";
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar =
+            ProgressBar::no_length().with_prefix(file.to_owned()).with_style(style.progress_chars("=> "));
+        Progress { bar, last: Instant::now() }
+    }
+
+    fn show(&mut self, event: Event) {
+        match event {
+            Event::Note(note) => {
+                let file = self.bar.prefix(); // the bar is locked while it is suspended
+                self.bar.suspend(|| eprintln!("{file}: {note}"));
+            }
+            Event::Received(have, length) => {
+                if let Some(length) = length {
+                    self.bar.set_length(length);
+                }
+                if self.bar.position() == 0 {
+                    self.bar.reset_eta(); // the bytes that were there say nothing about the speed
+                }
+                self.bar.set_position(have);
+                if self.bar.is_hidden() && self.last.elapsed() > Duration::from_secs(10) {
+                    eprintln!("{}: {}", self.bar.prefix(), DecimalBytes(have));
+                    self.last = Instant::now();
+                }
+            }
+        }
+    }
+}
