@@ -1,6 +1,6 @@
 //! `cargo xtask bench-peers [AGENT...]`: the same training step by album and by its peers, in turns.
 
-use crate::{cargo, python, root, run};
+use crate::{cargo, python, root, run, target};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,12 +14,11 @@ pub fn run_all(agents: &[String]) -> Result<(), String> {
     if let Some(unknown) = agents.iter().find(|name| !AGENTS.contains(&name.as_str())) {
         return Err(format!("there is no peer of `{unknown}`; there are {}", AGENTS.join(", ")));
     }
-    let python = python::peers(&root())?;
+    let python = python::PEERS.set_up()?;
     run("build", cargo(&["build", "--release", "--package", "album-cli"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let album = target.join("release").join("album");
+    let album = target().join("release").join("album");
     for agent in AGENTS.iter().filter(|name| agents.is_empty() || agents.iter().any(|asked| asked == *name)) {
-        contest(agent, &album, python.interpreter())?;
+        contest(agent, &album, &python)?;
     }
     Ok(())
 }

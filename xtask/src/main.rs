@@ -1,9 +1,10 @@
-//! Development tasks. `cargo xtask test` does all of its own set-up on a machine that has cargo, a C++ compiler and
-//! python3, and then runs everything that must pass.
+//! Development tasks. `cargo xtask test` sets up what it needs on a machine that has cargo and python3, and then runs
+//! everything that must pass.
 
 mod bench_peers;
 mod python;
 mod slurm;
+mod test;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -11,31 +12,27 @@ use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask <task>
 
-  test          set up, then formatting, clippy, all tests (HiGHS included), doc tests, documentation
+  test          formatting, all tests with doc tests, clippy, documentation; lists what was skipped, and why.
+                ALBUM_REQUIRE=slurm,browser,python,strace: a test skipped for want of these fails instead
+  test-highs    the tests of the Cargo feature `highs`, which builds HiGHS from source (needs a C++ compiler)
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
-  bench-peers   one training step of ALBUM, IQL, ReBRAC and FQL (or those named): album against JAX and PyTorch in turns
-  bench-envs    environments of OGBench: steps a second of workers against a plain loop in Python
-  slurm         the Slurm executor against a real Slurm, private to target/slurm/; with a command behind it, that
-                command in reach of the cluster instead. --install: Debian's packages first (as root)
-  setup         only the set-up: private Python environments under target/";
+  bench-peers   one training step of ALBUM, IQL, ReBRAC and FQL (or those named): album against JAX and PyTorch
+  bench-envs    OGBench: steps per second of the worker processes against a plain Python loop
+  slurm         the Slurm tests against a real Slurm, private to target/slurm/; with a command behind it, runs
+                that command against the cluster instead. --install: Debian's packages first (as root)
+  setup         only the Python environments under target/ that the tests need";
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let rest: Vec<String> = std::env::args().skip(2).collect();
-    if task == "slurm"
-        && rest.first().is_none_or(|first| first != "--install")
-        && let Some(what) = slurm::missing()
-    {
-        eprintln!("{what}");
-        return ExitCode::from(slurm::SKIPPED);
-    }
     let result = match task.as_str() {
-        "test" => test(),
-        "bench-solve" => bench_solve(),
+        "test" => test::run_all(),
+        "test-highs" => test::highs(),
+        "bench-solve" => bench_solve(&rest),
         "bench-peers" => bench_peers::run_all(&rest),
-        "bench-envs" => bench_envs(),
-        "slurm" => slurm_test(&rest),
-        "setup" => python::tools(&root()).and_then(|_| python::ogbench()).map(|_| ()),
+        "bench-envs" => bench_envs(&rest),
+        "slurm" => slurm::run_task(&rest),
+        "setup" => python::TESTS.set_up().and_then(|_| python::OGBENCH.set_up()).map(|_| ()),
         _ => Err(USAGE.into()),
     };
     match result {
@@ -47,86 +44,38 @@ fn main() -> ExitCode {
     }
 }
 
-/// Features that are off by default, because they need more than cargo.
-const FEATURES: [&str; 2] = ["--features", "album-cli/highs,album-tabular/highs"];
-
-fn test() -> Result<(), String> {
-    let start = Instant::now();
-    run("formatting", cargo(&["fmt", "--all", "--check"]))?;
-    let tools = python::tools(&root())?;
-    let ogbench = python::ogbench()?;
-    let with = |args: &[&str]| {
-        let mut command = cargo(args);
-        command.args(FEATURES);
-        tools.apply(&mut command);
-        command.env(album_envs::python::VARIABLE, ogbench.interpreter());
-        command
-    };
-    let mut clippy = with(&["clippy", "--workspace", "--all-targets"]);
-    clippy.args(["--", "-D", "warnings"]);
-    run("clippy", clippy)?;
-    run("tests", with(&["test", "--workspace", "--all-targets", "--no-fail-fast"]))?;
-    slurm::test(&target(), with(&["test", "--package", "album-cli", "--test", "it", "slurm::"]))?;
-    run("doc tests", with(&["test", "--workspace", "--doc"]))?;
-    let mut doc = with(&["doc", "--workspace", "--no-deps"]);
-    doc.env("RUSTDOCFLAGS", "-D warnings");
-    run("documentation", doc)?;
-    eprintln!("all passed in {:.0} s", start.elapsed().as_secs_f64());
-    Ok(())
-}
-
-/// `cargo xtask slurm [--install] [COMMAND...]`.
-fn slurm_test(args: &[String]) -> Result<(), String> {
-    let args = match args {
-        [first, rest @ ..] if first == "--install" => {
-            slurm::install()?;
-            rest
-        }
-        args => args,
-    };
-    let command = match args {
-        [] => cargo(&["test", "--package", "album-cli", "--test", "it", "slurm::", "--", "--nocapture"]),
-        [program, args @ ..] => {
-            let mut command = Command::new(program);
-            command.args(args);
-            command
-        }
-    };
-    slurm::with_cluster(&target(), "slurm", command)
-}
-
-fn bench_solve() -> Result<(), String> {
-    let python = python::tools(&root())?;
+fn bench_solve(args: &[String]) -> Result<(), String> {
     let mut command = cargo(&["run", "--release", "--package", "album-cli", "--features", "highs"]);
-    command.args(["--", "bench", "solve"]).args(std::env::args().skip(2));
-    python.apply(&mut command);
-    command.env("ALBUM_PYTHON", &python.interpreter);
+    command.args(["--", "bench", "solve"]).args(args).env("ALBUM_PYTHON", python::TESTS.set_up()?);
+    python::with_highs(&mut command)?;
     run("bench solve", command)
 }
 
-fn bench_envs() -> Result<(), String> {
-    let python = python::ogbench()?;
+fn bench_envs(args: &[String]) -> Result<(), String> {
     let mut command =
         cargo(&["run", "--release", "--package", "album-envs", "--example", "throughput", "--"]);
-    command.args(std::env::args().skip(2)).env(album_envs::python::VARIABLE, python.interpreter());
+    command.args(args).env("ALBUM_PYTHON", python::OGBENCH.set_up()?);
     run("bench envs", command)
 }
 
-fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+fn command(program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.args(args).current_dir(root());
     command
+}
+
+fn cargo(args: &[&str]) -> Command {
+    command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()), args)
 }
 
 fn run(what: &str, mut command: Command) -> Result<(), String> {
     eprintln!("== {what}");
     let start = Instant::now();
-    let status =
-        command.status().map_err(|e| format!("{what}: cannot start {:?}: {e}", command.get_program()))?;
+    let status = command.status().map_err(|e| format!("{what}: cannot start {command:?}: {e}"))?;
     if !status.success() {
         return Err(format!("{what} failed ({status}): {command:?}"));
     }
-    eprintln!("== {what}: passed in {:.0} s", start.elapsed().as_secs_f64());
+    eprintln!("== {what}: done in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -1,69 +1,65 @@
-//! The private Python environments under `target/`, made by the code that `album setup` runs.
+//! Private Python environments under `target/`, each with pinned packages.
 
-use album_envs::python::{self, Python};
+use crate::{command, root, run, target};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The tools of `cargo xtask`: what builds HiGHS, and the peers that album is checked against.
-pub struct Tools {
-    /// Their interpreter.
-    pub interpreter: PathBuf,
-    bin: PathBuf,
-    libclang: PathBuf,
-}
+/// An environment: its folder under `target/`, and the file with its pins.
+#[derive(Clone, Copy)]
+pub struct Environment(&'static str, &'static str);
 
-/// The environment with the tools.
-pub fn tools(root: &Path) -> Result<Tools, String> {
-    let python = pinned(root, "python", "requirements.txt")?;
-    let interpreter = python.interpreter().to_path_buf();
-    let bin = interpreter.parent().map(Path::to_path_buf).unwrap_or_default();
-    let libclang = site_packages(bin.parent().unwrap_or(&bin))?.join("clang").join("native");
-    Ok(Tools { interpreter, bin, libclang })
-}
+/// NumPy, SciPy and HiGHS, against which the tests check album.
+pub const TESTS: Environment = Environment("python", "xtask/requirements.txt");
+/// What builds HiGHS.
+pub const HIGHS: Environment = Environment("python-highs", "xtask/requirements-highs.txt");
+/// JAX and PyTorch.
+pub const PEERS: Environment = Environment("python-peers", "xtask/requirements-peers.txt");
+/// The real OGBench, as `album setup ogbench` pins it.
+pub const OGBENCH: Environment = Environment("python-ogbench", "crates/album-envs/python/requirements.txt");
 
-/// The environment with JAX and PyTorch.
-pub fn peers(root: &Path) -> Result<Python, String> {
-    pinned(root, "python-peers", "requirements-peers.txt")
-}
-
-/// The environment with `ogbench`.
-pub fn ogbench() -> Result<Python, String> {
-    set_up("python-ogbench", python::REQUIREMENTS)
-}
-
-/// The environment `name` under the target directory, with the pins of a file in `xtask/`.
-fn pinned(root: &Path, name: &str, pins: &str) -> Result<Python, String> {
-    let file = root.join("xtask").join(pins);
-    let requirements = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-    set_up(name, &requirements)
-}
-
-fn set_up(name: &str, requirements: &str) -> Result<Python, String> {
-    let say = &mut |line: &str| eprintln!("== {line}");
-    python::set_up(&crate::target().join(name), requirements, say).map_err(|e| e.to_string())
-}
-
-impl Tools {
-    /// Lets a command find cmake and libclang, and the tests the interpreter.
-    pub fn apply(&self, command: &mut Command) {
-        let mut path = vec![self.bin.clone()];
-        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
-        if let Ok(path) = std::env::join_paths(path) {
-            command.env("PATH", path);
+impl Environment {
+    /// Makes the environment unless it is there with the same pins; its interpreter.
+    pub fn set_up(self) -> Result<PathBuf, String> {
+        let Environment(name, pins) = self;
+        let folder = target().join(name);
+        let interpreter = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+        let pins = root().join(pins);
+        let pins = fs::read_to_string(&pins).map_err(|e| format!("{}: {e}", pins.display()))?;
+        let stamp = folder.join("pins.txt");
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == pins) {
+            return Ok(interpreter);
         }
-        command.env("LIBCLANG_PATH", &self.libclang).env("ALBUM_TEST_PYTHON", &self.interpreter);
+        // Whatever an interrupted set-up left is made anew.
+        let python = if cfg!(windows) { "python" } else { "python3" };
+        let mut venv = command(python, &["-I", "-m", "venv", "--clear"]);
+        venv.arg(&folder);
+        run(&format!("{name}: venv"), venv)?;
+        let mut pip = Command::new(&interpreter);
+        pip.args(["-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+        // A comment `# pip: OPTION` is an option, as for `album setup ogbench`.
+        for line in pins.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            match line.strip_prefix('#') {
+                Some(comment) => pip.args(comment.trim().strip_prefix("pip: ")),
+                None => pip.arg(line),
+            };
+        }
+        run(&format!("{name}: pip install"), pip)?;
+        fs::write(&stamp, pins).map_err(|e| format!("{}: {e}", stamp.display()))?;
+        Ok(interpreter)
     }
 }
 
-fn site_packages(folder: &Path) -> Result<PathBuf, String> {
-    if cfg!(windows) {
-        return Ok(folder.join("Lib").join("site-packages"));
-    }
-    let lib = folder.join("lib");
-    let entries = std::fs::read_dir(&lib).map_err(|e| format!("{}: {e}", lib.display()))?;
-    entries
-        .flatten()
-        .map(|entry| entry.path().join("site-packages"))
-        .find(|path| path.is_dir())
-        .ok_or_else(|| format!("no site-packages below {}", lib.display()))
+/// Lets a command find cmake and libclang.
+pub fn with_highs(command: &mut Command) -> Result<(), String> {
+    let interpreter = HIGHS.set_up()?;
+    let bin = interpreter.parent().map(Path::to_path_buf).unwrap_or_default();
+    let place = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let said = Command::new(&interpreter).args(["-c", place]).output().map_err(|e| format!("python: {e}"))?;
+    let packages = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)));
+    command.env("PATH", path.map_err(|e| e.to_string())?);
+    command.env("LIBCLANG_PATH", packages.join("clang").join("native"));
+    Ok(())
 }

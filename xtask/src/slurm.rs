@@ -1,8 +1,9 @@
-//! `cargo xtask slurm`: a real Slurm of one node on this machine, for the time of a test.
+//! A real Slurm of one node on this machine, for the time of a test.
 //!
 //! Everything is private to `target/slurm/`: configuration, munge key and socket, ports that are free, state, logs. So it
 //! works beside a Slurm that the machine belongs to, and for any user.
 
+use crate::{cargo, command, run, target};
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::net::TcpListener;
@@ -16,89 +17,54 @@ use std::time::{Duration, Instant};
 const PACKAGES: [(&str, &str); 4] =
     [("munge", "munged"), ("slurmctld", "slurmctld"), ("slurmd", "slurmd"), ("slurm-client", "sbatch")];
 
-/// The exit code that says "not tested", as test runners of Unix understand it.
-pub const SKIPPED: u8 = 77;
+/// `cargo xtask slurm [--install] [COMMAND...]`.
+pub fn run_task(args: &[String]) -> Result<(), String> {
+    let args = match args {
+        [first, rest @ ..] if first == "--install" => {
+            let packages = PACKAGES.map(|(package, _)| package);
+            run("apt-get update", command("apt-get", &["update"]))?;
+            let mut install = command("apt-get", &["install", "--yes", "--no-install-recommends"]);
+            install.args(packages).env("DEBIAN_FRONTEND", "noninteractive");
+            run("apt-get install", install)?;
+            rest
+        }
+        args => args,
+    };
+    let mut command = match args {
+        [] => cargo(&["test", "--package", "album-cli", "--test", "it", "slurm::", "--", "--nocapture"]),
+        [program, args @ ..] => {
+            let mut command = Command::new(program);
+            command.args(args);
+            command
+        }
+    };
+    let cluster = start()?;
+    cluster.reach(&mut command);
+    let done = run("slurm", command);
+    done.map_err(|e| format!("{e}; Slurm's logs are in {}", cluster.show()))
+}
 
-/// What to do where Slurm is not installed.
-pub fn missing() -> Option<String> {
+/// Starts the cluster; dropping it stops the daemons.
+///
+/// Slurm asks more of a machine than to be installed (a host name, users, ports): where it does not start, that says
+/// nothing about album.
+pub fn start() -> Result<Cluster, String> {
     let path = with_daemons(None);
     let found = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     let missing: Vec<_> =
         PACKAGES.iter().filter(|(_, program)| !found(program)).map(|(package, _)| *package).collect();
-    if missing.is_empty() {
-        return None;
+    if !missing.is_empty() {
+        return Err(format!("`cargo xtask slurm --install` installs {}", missing.join(", ")));
     }
-    Some(format!("Slurm is not installed (cargo xtask slurm --install): no {}", missing.join(", ")))
-}
-
-/// Installs the packages; for root.
-pub fn install() -> Result<(), String> {
-    let packages = PACKAGES.map(|(package, _)| package);
-    let mut update = Command::new("apt-get");
-    update.arg("update");
-    crate::run("apt-get update", update)?;
-    let mut install = Command::new("apt-get");
-    install.args(["install", "--yes", "--no-install-recommends"]).args(packages);
-    install.env("DEBIAN_FRONTEND", "noninteractive");
-    crate::run("apt-get install", install)
-}
-
-/// Starts the cluster, runs the command in its reach, and stops the cluster whatever came of it.
-pub fn with_cluster(target: &Path, what: &str, command: Command) -> Result<(), String> {
-    let stop = stop_flag()?;
-    within(&Cluster::start(target, &stop)?, &stop, what, command)
-}
-
-/// The tests that need a cluster, where there can be one.
-///
-/// Slurm asks more of a machine than to be installed (a host name, users, ports): where it does not start, that says
-/// nothing about album, and `cargo xtask slurm` tells why.
-pub fn test(target: &Path, command: Command) -> Result<(), String> {
-    if let Some(what) = missing() {
-        eprintln!("== slurm: skipped: {what}");
-        return Ok(());
-    }
-    let stop = stop_flag()?;
-    match Cluster::start(target, &stop) {
-        Ok(cluster) => within(&cluster, &stop, "slurm", command),
-        Err(reason) => {
-            eprintln!("== slurm: skipped: it is installed and does not start: {reason}");
-            Ok(())
-        }
-    }
-}
-
-fn stop_flag() -> Result<Arc<AtomicBool>, String> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(|e| format!("signals: {e}"))?;
     }
-    Ok(stop)
-}
-
-fn within(cluster: &Cluster, stop: &AtomicBool, what: &str, mut command: Command) -> Result<(), String> {
-    reach(&cluster.folder, &mut command);
-    eprintln!("== {what}, in reach of Slurm");
-    let start = Instant::now();
-    let mut child = command.spawn().map_err(|e| format!("cannot start {:?}: {e}", command.get_program()))?;
-    let status = loop {
-        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
-            break status;
-        }
-        if stop.load(Ordering::Relaxed) {
-            end(&mut child, "the command");
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
-    if !status.success() {
-        return Err(format!("{what} failed ({status}): {command:?}; Slurm's logs are in {}", cluster.show()));
-    }
-    eprintln!("== {what}: passed in {:.0} s", start.elapsed().as_secs_f64());
-    Ok(())
+    Cluster::start(&target(), &stop).map_err(|reason| format!("it is installed and does not start: {reason}"))
 }
 
 /// The running daemons; dropping it stops them.
-struct Cluster {
+pub struct Cluster {
     folder: PathBuf,
     /// In the order in which they were started.
     daemons: Vec<(&'static str, Child)>,
@@ -173,6 +139,11 @@ impl Cluster {
         if stopped() { Err("interrupted".into()) } else { Ok(()) }
     }
 
+    /// Lets a command find this Slurm and no other.
+    pub fn reach(&self, command: &mut Command) {
+        reach(&self.folder, command);
+    }
+
     fn show(&self) -> String {
         self.folder.join("logs").display().to_string()
     }
@@ -190,7 +161,6 @@ impl Drop for Cluster {
     }
 }
 
-/// Lets a command find this Slurm and no other.
 fn reach(folder: &Path, command: &mut Command) {
     let own = command.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, value)| value);
     let path = with_daemons(own.map(OsString::from));

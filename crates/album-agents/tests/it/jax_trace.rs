@@ -66,8 +66,7 @@ fn close(what: &str, found: &[f32], expected: &[f64], tolerance: f64) {
 
 #[test]
 fn a_hundred_updates_match_jax() {
-    let trace: Value =
-        serde_json::from_str(include_str!("../../../album-nn/tests/data/album_trace.json")).unwrap();
+    let trace: Value = serde_json::from_str(include_str!("../data/album_trace.json")).unwrap();
     let shape = |name: &str| trace["shape"][name].as_u64().unwrap() as usize;
     let (rows, batches) = (shape("rows"), trace["batches"].as_array().unwrap());
     let data = dataset(batches, shape("observation"), shape("action"), rows);

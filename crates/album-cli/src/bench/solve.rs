@@ -35,7 +35,7 @@ const GAMMA: f64 = 0.95;
 const K: usize = 10;
 const OMEGA_Q: f64 = 0.1;
 const OMEGA_V: f64 = 0.05;
-const PEER: &str = include_str!("../../../../benches/peers/lblp_scipy.py");
+const PEER: &str = include_str!("lblp_scipy.py");
 
 #[derive(Serialize)]
 struct Report {

@@ -13,7 +13,7 @@ const TASK: &str = "cube-single-play-singletask-task2-v0";
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os("ALBUM_PYTHON").map(PathBuf::from);
     if python.is_none() {
-        eprintln!("skipped: ALBUM_PYTHON is not set; `cargo xtask test` sets it");
+        album_testing::skip("python", "ALBUM_PYTHON is not set; `cargo xtask test` sets it");
     }
     python
 }

@@ -29,7 +29,7 @@ chmod +x "$folder/bin/python"
 #[test]
 fn one_environment_of_each_family_is_tried() {
     let Some(real) = std::env::var_os("ALBUM_PYTHON") else {
-        eprintln!("skipped: ALBUM_PYTHON is not set; `cargo xtask test` sets it");
+        album_testing::skip("python", "ALBUM_PYTHON is not set; `cargo xtask test` sets it");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -233,7 +233,7 @@ fn a_time_limit_that_comes_before_training_is_named() {
 fn cluster() -> bool {
     let there = std::env::var_os("ALBUM_TEST_SLURM").is_some();
     if !there {
-        eprintln!("skipped: no Slurm; `cargo xtask slurm` starts one for this test");
+        album_testing::skip("slurm", "`cargo xtask slurm` starts one for this test");
     }
     there
 }

@@ -84,7 +84,7 @@ with np.load(sys.argv[1], allow_pickle=False) as archive:
 
 fn python(directory: &Path, script: &str, arguments: &[&str]) -> Option<String> {
     let Some(interpreter) = std::env::var_os("ALBUM_TEST_PYTHON") else {
-        eprintln!("skipped: ALBUM_TEST_PYTHON names no Python with NumPy");
+        album_testing::skip("python", "ALBUM_TEST_PYTHON names no Python with NumPy");
         return None;
     };
     let output = Command::new(interpreter)

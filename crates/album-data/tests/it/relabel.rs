@@ -12,7 +12,7 @@ use album_data::{ACTION_LIMIT, Dataset, Npz};
 #[test]
 fn labels_are_those_of_the_package() {
     let Some(python) = std::env::var_os("ALBUM_PYTHON") else {
-        eprintln!("skipped: ALBUM_PYTHON is not set; it names a Python that has ogbench");
+        album_testing::skip("python", "ALBUM_PYTHON is not set; it names a Python that has ogbench");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -99,7 +99,7 @@ fn a_python_without_ogbench_says_what_to_do() {
     // -S: without the system's packages, -E: without those that environment variables name.
     let script = r#"exec python3 -S -E "$@""#;
     if std::process::Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no python3");
+        album_testing::skip("python", "there is no python3");
         return;
     }
     let limits = Limits { start: Duration::from_secs(60), ..short() };

@@ -301,7 +301,7 @@ fn files_of_other_recipes_are_left_alone() {
 /// interruption.
 fn real_episodes_depend_on_their_seed_alone(task: &str) {
     let Some(python) = std::env::var_os("ALBUM_PYTHON").map(PathBuf::from) else {
-        eprintln!("skipped: ALBUM_PYTHON is not set; `cargo xtask test` sets it");
+        album_testing::skip("python", "ALBUM_PYTHON is not set; `cargo xtask test` sets it");
         return;
     };
     let task: TaskName = task.parse().unwrap();

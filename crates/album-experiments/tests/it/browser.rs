@@ -34,7 +34,7 @@ fn open(browser: &Path, profile: &Path, page: &Path, arguments: &[&str]) -> Vec<
 #[test]
 fn every_figure_and_table_is_shown() {
     let Some(browser) = browser() else {
-        eprintln!("skipped: no chromium or google-chrome in PATH");
+        album_testing::skip("browser", "no chromium or google-chrome in PATH");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

@@ -211,8 +211,11 @@ fn a_full_disk_leaves_the_last_checkpoint_usable() {
 
 /// Lets system calls fail, and kills the process in them, one by one.
 #[test]
-#[ignore = "needs strace, and takes minutes"]
 fn no_system_call_is_a_bad_moment() {
+    if !album_testing::required("strace") {
+        album_testing::skip("strace", "takes minutes; ALBUM_REQUIRE=strace runs it");
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let data = dataset(dir.path());
     let whole = dir.path().join("whole");

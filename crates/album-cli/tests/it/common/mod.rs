@@ -92,7 +92,7 @@ pub fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 pub fn python() -> Option<PathBuf> {
     let python = std::env::var_os("ALBUM_TEST_PYTHON").map(PathBuf::from);
     if python.is_none() {
-        eprintln!("skipped: ALBUM_TEST_PYTHON is not set; `cargo xtask test` sets it");
+        album_testing::skip("python", "ALBUM_TEST_PYTHON is not set; `cargo xtask test` sets it");
     }
     python
 }

@@ -22,7 +22,7 @@ pub fn python() -> Option<Python> {
     match std::env::var_os("ALBUM_PYTHON") {
         Some(path) => Some(Python::at(path)),
         None => {
-            eprintln!("skipped: ALBUM_PYTHON is not set; `cargo xtask test` sets it");
+            album_testing::skip("python", "ALBUM_PYTHON is not set; `cargo xtask test` sets it");
             None
         }
     }
