@@ -4,9 +4,10 @@ use crate::output;
 use album::Error as Failure;
 use album::fetch::{Event, FetchError, Fetched, OGBENCH, Options, fetch};
 use album_base::cache;
+use album_base::progress::{self, Amount, ProgressBar};
 use album_data::ogbench::{TaskName, load_task};
 use album_train::StopFlag;
-use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
+use indicatif::DecimalBytes;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -112,30 +113,23 @@ struct Progress {
 
 impl Progress {
     fn new(file: &str) -> Self {
-        let template =
-            "{prefix} [{wide_bar}] {decimal_bytes}/{decimal_total_bytes}  {decimal_bytes_per_sec}  eta {eta}";
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar =
-            ProgressBar::no_length().with_prefix(file.to_owned()).with_style(style.progress_chars("=> "));
+        let bar = progress::bar(0, Amount::UnknownBytes).with_prefix(file.to_owned());
         Progress { bar, last: Instant::now() }
     }
 
     fn show(&mut self, event: Event) {
+        let file = self.bar.prefix();
         match event {
-            Event::Note(note) => {
-                let file = self.bar.prefix(); // the bar is locked while it is suspended
-                self.bar.suspend(|| eprintln!("{file}: {note}"));
-            }
+            Event::Note(note) => progress::say(&self.bar, &format!("{file}: {note}")),
             Event::Received(have, length) => {
-                if let Some(length) = length {
+                if let Some(length) = length.filter(|length| self.bar.length() != Some(*length)) {
+                    progress::show(&self.bar, Amount::Bytes);
                     self.bar.set_length(length);
-                }
-                if self.bar.position() == 0 {
                     self.bar.reset_eta(); // the bytes that were there say nothing about the speed
                 }
                 self.bar.set_position(have);
                 if self.bar.is_hidden() && self.last.elapsed() > Duration::from_secs(10) {
-                    eprintln!("{}: {}", self.bar.prefix(), DecimalBytes(have));
+                    eprintln!("{file}: {}", DecimalBytes(have));
                     self.last = Instant::now();
                 }
             }
