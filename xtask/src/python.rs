@@ -16,7 +16,8 @@ pub const HIGHS: Environment = Environment("python-highs", "xtask/requirements-h
 /// JAX and PyTorch.
 pub const PEERS: Environment = Environment("python-peers", "xtask/requirements-peers.txt");
 /// The real OGBench, as `album setup ogbench` pins it.
-pub const OGBENCH: Environment = Environment("python-ogbench", "crates/album-envs/python/requirements.txt");
+pub const OGBENCH: Environment =
+    Environment("python-ogbench", "crates/album-envs/src/python/suites/requirements.txt");
 
 impl Environment {
     /// Makes the environment unless it is there with the same pins; its interpreter.
