@@ -3,11 +3,12 @@
 use crate::output;
 use album::Error as Failure;
 use album_base::atomic::AtomicFile;
-use album_data::{DataError, NpzWriter};
-use album_tabular::theory::sandwich;
+use album_data::DataError;
+use album_tabular::lp::LinearProgram;
+use album_tabular::theory::sandwich::{self, Comparison};
 use album_tabular::{
     Behaviour, Certificate, EmpiricalMdp, Lblp, MudWorld, Solution, Solver, TabularDataset, TabularError,
-    max_difference, solve, value_iteration,
+    max_difference, solve, value_iteration_from,
 };
 use clap::ValueEnum;
 use serde::Serialize;
@@ -42,7 +43,7 @@ pub struct Args {
     /// Objective weight of V
     #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     omega_v: f64,
-    /// The solver; `highs` needs a build with `--features highs`
+    /// The solver; all but `bellman` assemble the whole program, and `highs` needs a build with `--features highs`
     #[arg(long, value_enum, default_value_t = SolverName::Bellman)]
     solver: SolverName,
     /// Also write the linear program as an MPS file
@@ -65,10 +66,12 @@ enum Data {
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 enum SolverName {
     /// Policy iteration, duals from the occupancy flow
     Bellman,
+    /// The program itself, by an interior-point method
+    InteriorPoint,
     /// The program itself, by HiGHS
     Highs,
 }
@@ -89,7 +92,8 @@ struct Report {
     pairs: usize,
     variables: usize,
     constraints: usize,
-    nonzeros: usize,
+    /// Entries of the constraint matrix, where `--mps` assembles it.
+    nonzeros: Option<usize>,
     objective: f64,
     v_min: f64,
     v_mean: f64,
@@ -119,13 +123,7 @@ struct Sandwich {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let k = usize::try_from(args.k).map_err(|_| {
-        Failure::Tabular(TabularError::Coefficient {
-            name: "K",
-            value: args.k as f64,
-            expected: "rollout length of at least 1",
-        })
-    })?;
+    let k = usize::try_from(args.k).map_err(|_| TabularError::RolloutLength(args.k))?;
     album_tabular::check_gamma(args.gamma)?;
     if args.mps.is_some() && args.mps == args.out {
         return Err(Failure::Usage("--mps and --out name the same file".into()));
@@ -142,11 +140,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let assembly = start.elapsed().as_secs_f64();
     let solver = match args.solver {
         SolverName::Bellman => Solver::Bellman,
+        SolverName::InteriorPoint => Solver::InteriorPoint,
         SolverName::Highs => Solver::Highs,
     };
-    let solution = solve(&empirical.mdp, &lblp, solver)?;
+    let solution = solve(&lblp, solver)?;
+    let program = args.mps.as_ref().map(|_| lblp.assemble()).transpose()?;
 
-    let (q, v) = value_iteration(&empirical.mdp, 1e-12);
+    let (q, v) = value_iteration_from(&empirical.mdp, solution.v.clone(), 1e-12);
     let (max_dual_b, max_dual_e) = solution.penalty_thresholds();
     let (seconds_solution, seconds_certificate) =
         (solution.solve_time.as_secs_f64(), solution.certificate_time.as_secs_f64());
@@ -163,7 +163,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         pairs: lblp.pairs(),
         variables: lblp.variables(),
         constraints: lblp.constraints(),
-        nonzeros: lblp.nonzeros(),
+        nonzeros: program.as_ref().map(|program| program.matrix.nonzeros()),
         objective: solution.objective,
         v_min: solution.v.iter().copied().fold(f64::INFINITY, f64::min),
         v_mean: solution.v.iter().sum::<f64>() / solution.v.len() as f64,
@@ -176,10 +176,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         max_dual_b,
         max_dual_e,
         diff_vs_value_iteration: max_difference(&q, &solution.q).max(max_difference(&v, &solution.v)),
-        sandwich: sandwich_report(world.as_ref(), &empirical, &solution.q, args.gamma)?,
+        sandwich: Sandwich::new(sandwich::compare(&empirical, &solution.q, world.as_ref())?, world.is_some()),
         warnings: warnings(&data),
     };
-    write_files(args, &empirical, &lblp, &solution)?;
+    write_files(args, &empirical, &lblp, program.as_ref(), &solution)?;
     for warning in &report.warnings {
         eprintln!("warning: {warning}");
     }
@@ -229,69 +229,47 @@ fn warnings(data: &TabularDataset) -> Vec<String> {
     warnings
 }
 
-fn sandwich_report(
-    world: Option<&MudWorld>,
-    data: &EmpiricalMdp,
-    q_d: &[f64],
-    gamma: f64,
-) -> Result<Sandwich, Failure> {
-    let Some(mut violations) = sandwich::lower_bound(data, q_d) else {
-        return Ok(Sandwich {
-            what: "the data is stochastic: some pair has several successors, and a lucky recorded return may exceed \
-                   every value"
-                .into(),
-            ..Sandwich::default()
-        });
-    };
-    let mut what = "G_D <= Q*_D".to_owned();
-    if let Some(world) = world {
-        violations.see_all(q_d, &sandwich::world_values(world, data, gamma)?);
-        what += " <= Q*";
+impl Sandwich {
+    fn new(comparison: Comparison, known_world: bool) -> Self {
+        let not_compared = |why: &str| Sandwich { what: why.into(), ..Sandwich::default() };
+        match comparison {
+            Comparison::Stochastic => not_compared(
+                "the data is stochastic: some pair has several successors, and a lucky recorded return may exceed \
+                 every value",
+            ),
+            Comparison::NoCompleteReturn => not_compared(
+                "no recorded trajectory ends in a state that the data never leaves, so there is no complete return",
+            ),
+            Comparison::Compared(violations) => Sandwich {
+                applies: true,
+                what: if known_world { "G_D <= Q*_D <= Q*" } else { "G_D <= Q*_D" }.into(),
+                compared: Some(violations.compared),
+                violations: Some(violations.count),
+                max_violation: Some(violations.largest),
+            },
+        }
     }
-    if violations.compared == 0 {
-        return Ok(Sandwich {
-            what: "no recorded trajectory ends in a state that the data never leaves, so there is no complete return"
-                .into(),
-            ..Sandwich::default()
-        });
-    }
-    Ok(Sandwich {
-        applies: true,
-        what,
-        compared: Some(violations.compared),
-        violations: Some(violations.count),
-        max_violation: Some(violations.largest),
-    })
 }
 
 /// Writes both files completely before either takes its place.
-fn write_files(args: &Args, data: &EmpiricalMdp, lblp: &Lblp, solution: &Solution) -> Result<(), Failure> {
-    let mps = match &args.mps {
-        Some(path) => {
+fn write_files(
+    args: &Args,
+    data: &EmpiricalMdp,
+    lblp: &Lblp<'_>,
+    program: Option<&LinearProgram>,
+    solution: &Solution,
+) -> Result<(), Failure> {
+    let mps = match args.mps.as_ref().zip(program) {
+        Some((path, program)) => {
             let file = AtomicFile::create(path).map_err(Failure::io(path))?;
             let mut buffer = BufWriter::with_capacity(1 << 20, file);
-            lblp.write_mps(&mut buffer, data).map_err(Failure::io(path))?;
+            lblp.write_mps(program, &mut buffer, data).map_err(Failure::io(path))?;
             buffer.flush().map_err(Failure::io(path))?;
             Some((path, buffer.into_inner().map_err(|e| Failure::io(path)(e.into_error()))?))
         }
         None => None,
     };
-    let npz = match &args.out {
-        Some(path) => {
-            let (states, pairs) = (lblp.states(), lblp.pairs());
-            let mut npz = NpzWriter::create(path)?;
-            npz.array_i64("states", &[states], &data.state_labels[..states])?;
-            npz.array_f64("v", &[states], &solution.v)?;
-            let pair_states: Vec<i64> = (0..pairs).map(|pair| data.pair_state_label(pair)).collect();
-            npz.array_i64("pair_states", &[pairs], &pair_states)?;
-            npz.array_i64("pair_actions", &[pairs], &data.pair_actions)?;
-            npz.array_f64("q", &[pairs], &solution.q)?;
-            npz.array_f64("dual_b", &[pairs], solution.dual_b())?;
-            npz.array_f64("dual_e", &[pairs], solution.dual_e())?;
-            Some(npz)
-        }
-        None => None,
-    };
+    let npz = args.out.as_ref().map(|path| solution.write_npz(path, data)).transpose()?;
     if let Some((path, file)) = mps {
         file.commit().map_err(Failure::io(path))?;
     }
@@ -334,10 +312,10 @@ fn text(r: &Report, args: &Args) -> String {
         (
             "program",
             format!(
-                "{} variables, {} constraints, {} nonzeros (K = {}, gamma = {})",
+                "{} variables, {} constraints{} (K = {}, gamma = {})",
                 count(r.variables),
                 count(r.constraints),
-                count(r.nonzeros),
+                r.nonzeros.map_or(String::new(), |n| format!(", {} nonzeros", count(n))),
                 r.k,
                 r.gamma
             ),

@@ -1,7 +1,7 @@
 //! The coefficients of ALBUM's critic loss and the condition that keeps its values from falling without bound.
 
-use crate::TabularError;
 use crate::lblp::check_positive;
+use crate::{Gradient, PerFamily, TabularError};
 use serde::{Deserialize, Serialize};
 
 /// Objective weights and penalty weights.
@@ -28,6 +28,11 @@ impl Default for Coefficients {
 }
 
 impl Coefficients {
+    /// The penalty of each family; the two rollout families share theirs.
+    pub fn penalties(&self) -> PerFamily<f64> {
+        PerFamily { b: self.lambda_b, e: self.lambda_e, kq: self.lambda_k, kv: self.lambda_k }
+    }
+
     /// Positive objective weights, nonnegative penalties.
     pub fn check(&self) -> Result<(), TabularError> {
         check_positive("omega_Q", self.omega_q)?;
@@ -71,13 +76,16 @@ impl Boundedness {
 /// * plain gradient: `lambda_B (1 - gamma) + 2 lambda_K (1 - gamma^K) >= omega_Q + omega_V`
 ///
 /// ```
-/// use album_tabular::{Coefficients, boundedness};
-/// let paper = boundedness(&Coefficients::default(), 0.995, 10, true);
+/// use album_tabular::{Coefficients, Gradient, boundedness};
+/// let paper = boundedness(&Coefficients::default(), 0.995, 10, Gradient::Detached);
 /// assert!((paper.left - 2.0125).abs() < 1e-12 && (paper.right - 0.15).abs() < 1e-12);
 /// assert!(paper.holds());
 /// ```
-pub fn boundedness(c: &Coefficients, gamma: f64, k: usize, detached: bool) -> Boundedness {
-    let rollout = if detached { 1.0 } else { 1.0 - gamma.powf(k as f64) };
+pub fn boundedness(c: &Coefficients, gamma: f64, k: usize, gradient: Gradient) -> Boundedness {
+    let rollout = match gradient {
+        Gradient::Detached => 1.0,
+        Gradient::Plain => 1.0 - gamma.powf(k as f64),
+    };
     Boundedness {
         left: c.lambda_b * (1.0 - gamma) + 2.0 * c.lambda_k * rollout,
         right: c.omega_q + c.omega_v,
@@ -91,8 +99,8 @@ mod tests {
     #[test]
     fn without_the_rollout_term_the_papers_coefficients_violate_both_conditions() {
         let c = Coefficients { lambda_k: 0.0, ..Coefficients::default() };
-        for detached in [true, false] {
-            let b = boundedness(&c, 0.995, 10, detached);
+        for gradient in [Gradient::Detached, Gradient::Plain] {
+            let b = boundedness(&c, 0.995, 10, gradient);
             assert!(!b.holds() && b.slope() < 0.0);
         }
     }
@@ -100,8 +108,9 @@ mod tests {
     #[test]
     fn k_and_gamma_matter_only_without_stop_gradient() {
         let c = Coefficients::default();
-        assert_eq!(boundedness(&c, 0.9, 1, true), boundedness(&c, 0.9, 50, true));
-        assert!(boundedness(&c, 0.9, 1, false).left < boundedness(&c, 0.9, 50, false).left);
+        let at = |k, gradient| boundedness(&c, 0.9, k, gradient);
+        assert_eq!(at(1, Gradient::Detached), at(50, Gradient::Detached));
+        assert!(at(1, Gradient::Plain).left < at(50, Gradient::Plain).left);
     }
 
     #[test]

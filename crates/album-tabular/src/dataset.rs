@@ -48,21 +48,17 @@ impl TabularDataset {
     /// Reads the arrays [`KEYS`] from an npz file and checks them.
     pub fn read_npz(path: &Path) -> Result<Self, TabularError> {
         let file = path.display().to_string();
-        let fail = |what: String| Err(TabularError::Dataset { file: file.clone(), what });
         let mut npz = Npz::open(path)?;
-        if let Some(name) = npz.names().iter().find(|name| !KEYS.contains(&name.as_str())) {
-            return fail(format!("unknown key `{name}`; expected exactly the keys {}", KEYS.join(", ")));
+        if let Some(key) = npz.names().iter().find(|name| !KEYS.contains(&name.as_str())) {
+            return Err(TabularError::UnknownKey { file, key: key.clone() });
         }
-        if let Some(key) = KEYS.iter().find(|key| !npz.contains(key)) {
-            return fail(format!("key `{key}` is missing; expected the keys {}", KEYS.join(", ")));
+        if let Some(key) = KEYS.into_iter().find(|key| !npz.contains(key)) {
+            return Err(TabularError::MissingKey { file, key });
         }
-        let mut column = |key: &str| {
+        let mut column = |key: &'static str| {
             let array = npz.read(key)?;
             if array.shape.len() != 1 {
-                return Err(TabularError::Dataset {
-                    file: file.clone(),
-                    what: format!("key `{key}` has shape {:?}; expected one dimension", array.shape),
-                });
+                return Err(TabularError::Shape { file: file.clone(), key, shape: array.shape });
             }
             Ok(array)
         };
@@ -78,7 +74,7 @@ impl TabularDataset {
 
     /// Equal lengths, at least one row, finite rewards.
     pub fn check(&self, file: &str) -> Result<(), TabularError> {
-        let fail = |what: String| Err(TabularError::Dataset { file: file.to_owned(), what });
+        let file = file.to_owned();
         let rows = self.states.len();
         let lengths = [
             ("actions", self.actions.len()),
@@ -86,21 +82,16 @@ impl TabularDataset {
             ("rewards", self.rewards.len()),
             ("terminals", self.terminals.len()),
         ];
-        if let Some((key, length)) = lengths.iter().find(|(_, length)| *length != rows) {
-            return fail(format!(
-                "key `{key}` has {length} rows, but `states` has {rows}; expected equal lengths"
-            ));
+        if let Some(&(key, found)) = lengths.iter().find(|(_, length)| *length != rows) {
+            return Err(TabularError::Length { file, key, found, rows });
         }
         if rows == 0 {
-            return fail("the dataset is empty; expected at least one transition".into());
+            return Err(TabularError::Empty { file });
         }
-        if let Some(row) = self.rewards.iter().position(|r| !r.is_finite()) {
-            return fail(format!(
-                "key `rewards`, row {row}: found {}; expected a finite number",
-                self.rewards[row]
-            ));
+        match self.rewards.iter().position(|r| !r.is_finite()) {
+            Some(row) => Err(TabularError::Reward { file, row, found: self.rewards[row] }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Where trajectories end: at a terminal, at the last row, and where the next row starts in another state than

@@ -33,10 +33,8 @@ impl EmpiricalMdp {
     pub fn new(data: &TabularDataset, gamma: f64) -> Result<Self, TabularError> {
         data.check("dataset")?;
         if data.len() > u32::MAX as usize {
-            return Err(TabularError::TooLarge(format!(
-                "{} rows; at most 2^32 - 1 can be indexed",
-                data.len()
-            )));
+            let (found, most) = (data.len() as u128, u64::from(u32::MAX));
+            return Err(TabularError::TooMany { what: "rows", found, most });
         }
         let states = Ranks::new(data.states.iter().copied());
         let actions = Ranks::new(data.actions.iter().copied());
@@ -50,9 +48,8 @@ impl EmpiricalMdp {
         // A pair is the number state * |A| + action, so pairs rank by state first.
         let width = actions.len() as i64;
         if (decision_states as i64).checked_mul(width).is_none() {
-            return Err(TabularError::TooLarge(format!(
-                "{decision_states} states times {width} actions overflow"
-            )));
+            let found = decision_states as u128 * width as u128;
+            return Err(TabularError::TooMany { what: "possible pairs", found, most: i64::MAX as u64 });
         }
         let numbers = data
             .states

@@ -2,8 +2,7 @@
 
 use album_data::DataError;
 
-/// Errors of this crate. The first group is about input (exit code 3 of the command line), the second about
-/// numbers (exit code 4).
+/// Errors of this crate: first those of input (exit code 3 of the command line), then those of solvers (exit code 4).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TabularError {
@@ -12,7 +11,7 @@ pub enum TabularError {
     Gamma(f64),
     /// The rollout length is not positive.
     #[error("K is {0}; expected a rollout length of at least 1")]
-    RolloutLength(usize),
+    RolloutLength(i64),
     /// A weight or penalty coefficient is not usable.
     #[error("{name} is {value}; expected a {expected}")]
     Coefficient {
@@ -23,40 +22,183 @@ pub enum TabularError {
         /// What would do, e.g. "positive number".
         expected: &'static str,
     },
-    /// An MDP that does not hold together.
-    #[error("not an MDP: {0}")]
-    Mdp(String),
-    /// A dataset that does not hold together.
-    #[error("{file}: {what}")]
-    Dataset {
+    /// Weights or rollouts made for another MDP.
+    #[error("{what}: found {found}, but the MDP has {expected}")]
+    OtherMdp {
+        /// What does not fit, such as "weights c_Q".
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there must be.
+        expected: usize,
+    },
+    /// A decision state without actions.
+    #[error("state {state} has no action; states without actions are absorbing and must come last")]
+    NoAction {
+        /// The state.
+        state: usize,
+    },
+    /// More decision states than states.
+    #[error("{found} states have actions, but there are {states} in all")]
+    TooFewStates {
+        /// States with actions.
+        found: usize,
+        /// All states.
+        states: usize,
+    },
+    /// An action without a finite reward and a distribution over successors.
+    #[error(
+        "state {state}, action {action}: found reward {reward} and probabilities that add up to {total}; \
+         expected a finite reward and positive probabilities that add up to 1"
+    )]
+    Distribution {
+        /// The state.
+        state: usize,
+        /// Its action.
+        action: usize,
+        /// The reward.
+        reward: f64,
+        /// The sum of the probabilities.
+        total: f64,
+    },
+    /// A successor that does not exist.
+    #[error("state {state}, action {action}: successor {next} does not exist, there are {states} states")]
+    NoSuchState {
+        /// The state.
+        state: usize,
+        /// Its action.
+        action: usize,
+        /// Where it leads.
+        next: usize,
+        /// All states.
+        states: usize,
+    },
+    /// A pair has several successors where the method needs one.
+    #[error(
+        "the K-step repair iteration needs deterministic transitions; pair {pair} has several successors"
+    )]
+    Stochastic {
+        /// The first such pair.
+        pair: usize,
+    },
+
+    /// A file with an array that a tabular dataset does not have.
+    #[error("{file}: unknown key `{key}`; expected exactly the keys {}", crate::KEYS.join(", "))]
+    UnknownKey {
+        /// The file.
+        file: String,
+        /// The key.
+        key: String,
+    },
+    /// A file without an array that a tabular dataset has.
+    #[error("{file}: key `{key}` is missing; expected the keys {}", crate::KEYS.join(", "))]
+    MissingKey {
+        /// The file.
+        file: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// An array that is not a column.
+    #[error("{file}: key `{key}` has shape {shape:?}; expected one dimension")]
+    Shape {
+        /// The file.
+        file: String,
+        /// The key.
+        key: &'static str,
+        /// Its shape.
+        shape: Vec<usize>,
+    },
+    /// Columns of different lengths.
+    #[error("{file}: key `{key}` has {found} rows, but `states` has {rows}; expected equal lengths")]
+    Length {
         /// The file, or what stands for it.
         file: String,
-        /// What was found, what was expected, in which key and row.
-        what: String,
+        /// The key.
+        key: &'static str,
+        /// Its rows.
+        found: usize,
+        /// The rows of `states`.
+        rows: usize,
+    },
+    /// A dataset without transitions.
+    #[error("{file}: the dataset is empty; expected at least one transition")]
+    Empty {
+        /// The file, or what stands for it.
+        file: String,
+    },
+    /// A reward that is NaN or infinite.
+    #[error("{file}: key `rewards`, row {row}: found {found}; expected a finite number")]
+    Reward {
+        /// The file, or what stands for it.
+        file: String,
+        /// The first such row.
+        row: usize,
+        /// What stands there.
+        found: f64,
     },
     /// A file that cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A program too large to build.
-    #[error("{0}")]
-    TooLarge(String),
-    /// This build lacks an optional part.
-    #[error("{0}")]
-    NotBuilt(String),
+    /// More rows, or more possible pairs, than can be numbered.
+    #[error("{found} {what}; at most {most} can be indexed")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many.
+        found: u128,
+        /// How many are possible.
+        most: u64,
+    },
+    /// A rollout matrix too large to assemble.
+    #[error(
+        "the matrix of the K = {k} step rollout has more than {most} nonzeros on this data; choose a smaller K, or \
+         a solver that does not assemble it (the default, without --mps)"
+    )]
+    RolloutMatrix {
+        /// The rollout length.
+        k: usize,
+        /// The most nonzeros that are assembled.
+        most: usize,
+    },
+    /// This build lacks HiGHS.
+    #[error(
+        "this build has no HiGHS; build with `cargo build --release --features highs` (needs cmake, a C++ compiler \
+         and libclang)"
+    )]
+    NoHighs,
 
-    /// A solver did not deliver.
-    #[error("{solver}: {what}")]
-    Solver {
+    /// Policy iteration did not settle.
+    #[error("bellman: policy iteration did not settle within {policies} policies")]
+    PolicyIteration {
+        /// Policies that were evaluated.
+        policies: usize,
+    },
+    /// A linear programming solver stopped without an answer that can be trusted.
+    #[error("{solver}: stopped with status {status}")]
+    Stopped {
         /// Which solver.
         solver: &'static str,
-        /// What it said.
-        what: String,
+        /// Its own word for it.
+        status: String,
+    },
+    /// A solver gave an answer that cannot be.
+    #[error("{solver}: found {found}; expected an optimum, which this program always has")]
+    NoOptimum {
+        /// Which solver.
+        solver: &'static str,
+        /// "infeasible" or "unbounded".
+        found: &'static str,
     },
 }
 
 impl TabularError {
-    /// Whether the numbers failed rather than the input.
+    /// Whether a solver failed rather than the input.
     pub fn is_numerical(&self) -> bool {
-        matches!(self, TabularError::Solver { .. })
+        matches!(
+            self,
+            TabularError::PolicyIteration { .. }
+                | TabularError::Stopped { .. }
+                | TabularError::NoOptimum { .. }
+        )
     }
 }

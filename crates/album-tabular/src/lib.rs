@@ -15,7 +15,7 @@
 //!
 //! let empirical = EmpiricalMdp::new(&data, 0.9)?;
 //! let lblp = Lblp::of_data(&empirical, 0.1, 0.05, 2)?;
-//! let solution = solve(&empirical.mdp, &lblp, Solver::Bellman)?;
+//! let solution = solve(&lblp, Solver::Bellman)?;
 //! assert_eq!(solution.v, vec![4.5, 1.0, 5.0]);
 //! assert!(solution.certificate.gap < 1e-12);
 //! # Ok::<(), album_tabular::TabularError>(())
@@ -26,14 +26,16 @@
 
 mod coefficients;
 mod dataset;
-mod discounted_system;
 mod empirical;
 mod error;
+mod family;
 mod in_sample;
 mod lblp;
+mod linear;
 pub mod lp;
 mod mdp;
 mod mudworld;
+mod mutation;
 mod policy;
 pub mod random;
 mod relaxation;
@@ -48,19 +50,20 @@ mod value_iteration;
 
 pub use coefficients::{Boundedness, Coefficients, boundedness};
 pub use dataset::{KEYS, TabularDataset};
-pub use discounted_system::DiscountedSystem;
 pub use empirical::EmpiricalMdp;
 pub use error::TabularError;
+pub use family::{Family, PerFamily, Terms};
 pub use in_sample::{InSampleValues, JoinedStates, ValueSummary, in_sample_values};
-pub use lblp::{Family, Lblp, Weights};
+pub use lblp::{Lblp, Weights};
+pub use linear::DiscountedSystem;
 pub use mdp::{Action, Mdp, check_gamma, max_difference};
 pub use mudworld::{ACTIONS, Behaviour, MUD_PROBABILITY, MudWorld};
 pub use policy::policy_value;
-pub use relaxation::{Gradient, Relaxation, hinge};
+pub use relaxation::{Gradient, Relaxation, hinge, residuals};
 pub use repair::Repair;
 pub use returns::best_dataset_return;
-pub use rollout::Rollout;
+pub use rollout::{Rollout, RolloutMatrix};
 pub use solve::{Certificate, Solution, Solver, certify, solve};
 pub use sparse::Csr;
 pub use stationarity::{Regime, Selections, Stationarity};
-pub use value_iteration::value_iteration;
+pub use value_iteration::{value_iteration, value_iteration_from};

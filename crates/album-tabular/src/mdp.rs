@@ -40,22 +40,15 @@ impl Mdp {
         let mut kernel = Csr::new(states);
         for (s, actions) in pairs.iter().enumerate() {
             if actions.is_empty() {
-                return Err(TabularError::Mdp(format!(
-                    "state {s} has no action; states without actions are absorbing and must come last"
-                )));
+                return Err(TabularError::NoAction { state: s });
             }
             for (a, (r, successors)) in actions.iter().enumerate() {
                 let total: f64 = successors.iter().map(|x| x.1).sum();
                 if !r.is_finite() || (total - 1.0).abs() > 1e-9 || successors.iter().any(|x| !(x.1 > 0.0)) {
-                    return Err(TabularError::Mdp(format!(
-                        "state {s}, action {a}: found reward {r} and probabilities that add up to {total}; \
-                         expected a finite reward and positive probabilities that add up to 1"
-                    )));
+                    return Err(TabularError::Distribution { state: s, action: a, reward: *r, total });
                 }
                 if let Some(&(next, _)) = successors.iter().find(|x| x.0 >= states) {
-                    return Err(TabularError::Mdp(format!(
-                        "state {s}, action {a}: successor {next} does not exist, there are {states} states"
-                    )));
+                    return Err(TabularError::NoSuchState { state: s, action: a, next, states });
                 }
                 reward.push(*r);
                 for &(next, p) in successors {
@@ -66,10 +59,7 @@ impl Mdp {
             first_pair.push(reward.len());
         }
         if pairs.len() > states {
-            return Err(TabularError::Mdp(format!(
-                "{} states with actions, but {states} in all",
-                pairs.len()
-            )));
+            return Err(TabularError::TooFewStates { found: pairs.len(), states });
         }
         Self::from_parts(gamma, states, first_pair, reward, kernel)
     }
@@ -137,7 +127,12 @@ impl Mdp {
 
     /// Whether every pair has exactly one successor.
     pub fn is_deterministic(&self) -> bool {
-        (0..self.pairs()).all(|p| self.kernel.row(p).len() == 1)
+        self.first_stochastic().is_none()
+    }
+
+    /// The first pair with several successors.
+    pub fn first_stochastic(&self) -> Option<usize> {
+        (0..self.pairs()).find(|&pair| self.kernel.row(pair).len() != 1)
     }
 
     /// The only successor of a pair of a deterministic MDP (the first one otherwise).

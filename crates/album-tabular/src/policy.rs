@@ -1,6 +1,6 @@
 //! Policies of an MDP: their values, and policy iteration.
 
-use crate::discounted_system::{DiscountedSystem, components};
+use crate::linear::{DiscountedSystem, components};
 use crate::sparse::{Csr, RowBuilder};
 use crate::{Mdp, TabularError};
 
@@ -87,10 +87,7 @@ pub(crate) fn policy_iteration(mdp: &Mdp) -> Result<Optimum, TabularError> {
             return Ok(Optimum { q, v, choice, iterations });
         }
     }
-    Err(TabularError::Solver {
-        solver: "bellman",
-        what: format!("policy iteration did not settle within {MOST} policies"),
-    })
+    Err(TabularError::PolicyIteration { policies: MOST })
 }
 
 fn greedy(mdp: &Mdp, s: usize, v: &[f64]) -> (usize, f64) {

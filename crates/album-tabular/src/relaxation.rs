@@ -8,7 +8,8 @@
 //! frequency `d_D` in ALBUM's critic loss. The *detached* update treats `y_K` as a constant, as ALBUM does.
 
 use crate::lp::LinearProgram;
-use crate::{Coefficients, EmpiricalMdp, Mdp, Rollout, Weights};
+use crate::sparse::{Csr, RowBuilder};
+use crate::{Coefficients, EmpiricalMdp, Family, Mdp, PerFamily, Rollout, TabularError, Weights};
 
 /// `[x]+` and its derivative, 0 at 0: the one place where a hinge is defined.
 #[inline]
@@ -21,8 +22,20 @@ pub fn hinge(x: f64) -> (f64, f64) {
 pub enum Gradient {
     /// The subgradient of the loss.
     Plain,
-    /// `y_K` is a constant in each update.
+    /// `y_K` is a constant in each update (`stop_gradient`).
     Detached,
+}
+
+/// The residuals `g` of every family at every pair.
+pub fn residuals(mdp: &Mdp, rollout: &Rollout, q: &[f64], v: &[f64]) -> PerFamily<Vec<f64>> {
+    let y_k = rollout.targets(v);
+    PerFamily::new(|family| {
+        let t = family.terms();
+        let one_step = |pair: usize| if t.y_1 == 0.0 { 0.0 } else { t.y_1 * mdp.y_1(pair, v) };
+        (0..q.len())
+            .map(|pair| t.q * q[pair] + t.v * v[mdp.state_of(pair)] + one_step(pair) + t.y_k * y_k[pair])
+            .collect()
+    })
 }
 
 /// The relaxed program over a tabular MDP.
@@ -34,15 +47,20 @@ pub struct Relaxation<'a> {
     pub rollout: &'a Rollout,
     /// The objective.
     pub weights: Weights,
-    /// The penalties; the objective weights in here are not used.
-    pub penalties: Coefficients,
+    /// The penalty `lambda` of each family.
+    pub penalties: PerFamily<f64>,
     /// `w`: the weight of each pair's hinges.
     pub pair_weight: Vec<f64>,
 }
 
 impl<'a> Relaxation<'a> {
     /// The relaxed program of the theory: unit pair weights.
-    pub fn of_program(mdp: &'a Mdp, rollout: &'a Rollout, weights: Weights, penalties: Coefficients) -> Self {
+    pub fn of_program(
+        mdp: &'a Mdp,
+        rollout: &'a Rollout,
+        weights: Weights,
+        penalties: PerFamily<f64>,
+    ) -> Self {
         Relaxation { mdp, rollout, weights, penalties, pair_weight: vec![1.0; mdp.pairs()] }
     }
 
@@ -53,57 +71,43 @@ impl<'a> Relaxation<'a> {
             c_q: d.iter().map(|d| c.omega_q * d).collect(),
             c_v: data.state_frequency().iter().map(|d| c.omega_v * d).collect(),
         };
-        Relaxation { mdp: &data.mdp, rollout, weights, penalties: c, pair_weight: d }
-    }
-
-    /// The residuals `(g_B, g_E, g_KQ, g_KV)` of a pair.
-    pub fn residuals(&self, pair: usize, q: &[f64], v: &[f64]) -> [f64; 4] {
-        let (y_1, y_k) = (self.mdp.y_1(pair, v), self.rollout.y_k(pair, v));
-        let v_s = v[self.mdp.state_of(pair)];
-        [y_1 - q[pair], q[pair] - v_s, y_k - q[pair], y_k - v_s]
-    }
-
-    /// The penalties in the order of [`Relaxation::residuals`].
-    fn lambdas(&self) -> [f64; 4] {
-        let c = &self.penalties;
-        [c.lambda_b, c.lambda_e, c.lambda_k, c.lambda_k]
+        Relaxation { mdp: &data.mdp, rollout, weights, penalties: c.penalties(), pair_weight: d }
     }
 
     /// `L(Q,V)`.
     pub fn value(&self, q: &[f64], v: &[f64]) -> f64 {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        let penalty: f64 = (0..self.mdp.pairs())
-            .map(|pair| {
-                let g = self.residuals(pair, q, v);
-                let hinges: f64 = g.iter().zip(self.lambdas()).map(|(g, lambda)| lambda * hinge(*g).0).sum();
-                self.pair_weight[pair] * hinges
-            })
-            .sum();
-        dot(&self.weights.c_q, q) + dot(&self.weights.c_v, v) + penalty
+        let g = residuals(self.mdp, self.rollout, q, v);
+        let penalty = |family: Family| {
+            let hinges = g[family].iter().zip(&self.pair_weight).map(|(g, w)| w * hinge(*g).0);
+            self.penalties[family] * hinges.sum::<f64>()
+        };
+        dot(&self.weights.c_q, q) + dot(&self.weights.c_v, v) + Family::ALL.map(penalty).iter().sum::<f64>()
     }
 
     /// A subgradient with respect to `(Q, V)`, or the detached update field.
     pub fn subgradient(&self, q: &[f64], v: &[f64], gradient: Gradient) -> (Vec<f64>, Vec<f64>) {
-        let mut g_q = self.weights.c_q.clone();
-        let mut g_v = self.weights.c_v.clone();
-        let lambdas = self.lambdas();
-        for pair in 0..self.mdp.pairs() {
-            let s = self.mdp.state_of(pair);
-            let residuals = self.residuals(pair, q, v);
-            let selection = |i: usize| self.pair_weight[pair] * lambdas[i] * hinge(residuals[i]).1;
-            let (u, e, w, x) = (selection(0), selection(1), selection(2), selection(3));
-            g_q[pair] += e - u - w;
-            g_v[s] -= e + x;
-            if u != 0.0 {
-                for (next, p) in self.mdp.onward(pair) {
-                    g_v[next] += u * self.mdp.gamma() * p;
-                }
+        let (mut g_q, mut g_v) = (self.weights.c_q.clone(), self.weights.c_v.clone());
+        // What the active hinges ask of the two targets.
+        let (mut at_y_1, mut at_y_k) = (vec![0.0; q.len()], vec![0.0; q.len()]);
+        let g = residuals(self.mdp, self.rollout, q, v);
+        for family in Family::ALL.into_iter().filter(|&family| self.penalties[family] != 0.0) {
+            let t = family.terms();
+            for (pair, g) in g[family].iter().enumerate() {
+                let force = self.pair_weight[pair] * self.penalties[family] * hinge(*g).1;
+                g_q[pair] += t.q * force;
+                g_v[self.mdp.state_of(pair)] += t.v * force;
+                at_y_1[pair] += t.y_1 * force;
+                at_y_k[pair] += t.y_k * force;
             }
-            if gradient == Gradient::Plain && w + x != 0.0 {
-                for (last, a) in self.rollout.weight.row(pair) {
-                    g_v[last] += (w + x) * a;
-                }
+        }
+        for (pair, force) in at_y_1.iter().enumerate().filter(|x| *x.1 != 0.0) {
+            for (next, p) in self.mdp.onward(pair) {
+                g_v[next] += force * self.mdp.gamma() * p;
             }
+        }
+        if gradient == Gradient::Plain {
+            g_v.iter_mut().zip(self.rollout.flow_back(&at_y_k)).for_each(|(g, flow)| *g += flow);
         }
         (g_q, g_v)
     }
@@ -117,66 +121,53 @@ impl<'a> Relaxation<'a> {
 
     /// The minimisation of `L` as a linear program over `(Q, V)` and one nonnegative variable per hinge. Where `y_k` is
     /// given, it replaces the rollout target by constants (the convex function that the detached update descends).
-    pub fn as_program(&self, y_k: Option<&[f64]>) -> LinearProgram {
+    pub fn as_program(&self, y_k: Option<&[f64]>) -> Result<LinearProgram, TabularError> {
         let (n, states) = (self.mdp.pairs(), self.mdp.decision_states());
-        let v = |s: usize| n + s;
-        let slack = |family: usize, pair: usize| n + states + family * n + pair;
+        let rollout = self.rollout.assemble()?;
         let mut objective = self.weights.c_q.clone();
         objective.extend_from_slice(&self.weights.c_v);
-        for lambda in self.lambdas() {
+        for lambda in self.penalties.iter() {
             objective.extend(self.pair_weight.iter().map(|w| lambda * w));
         }
+        let columns = objective.len();
         let mut program = LinearProgram::new(objective);
         program.lower[n + states..].fill(0.0);
-        for pair in 0..n {
-            let own = v(self.mdp.state_of(pair));
-            let mut hinge_row = |family: usize, constant: f64, entries: &mut Vec<(usize, f64)>| {
+        program.matrix = Csr::new(columns);
+        let mut row = RowBuilder::new(columns);
+        for (number, family) in Family::ALL.into_iter().enumerate() {
+            let t = family.terms();
+            for pair in 0..n {
                 // constant + entries <= slack
-                entries.push((slack(family, pair), -1.0));
-                let mut merged: Vec<(usize, f64)> = Vec::new();
-                for &(column, value) in entries.iter() {
-                    match merged.iter_mut().find(|x| x.0 == column) {
-                        Some(x) => x.1 += value,
-                        None => merged.push((column, value)),
-                    }
+                row.add(pair, t.q);
+                row.add(n + self.mdp.state_of(pair), t.v);
+                let factor = t.y_1 * self.mdp.gamma();
+                self.mdp.onward(pair).for_each(|(s, p)| row.add(n + s, factor * p));
+                let y = y_k.map_or(rollout.offset[pair], |y| y[pair]);
+                if y_k.is_none() {
+                    rollout.weight.row(pair).for_each(|(s, a)| row.add(n + s, t.y_k * a));
                 }
-                program.push_row(f64::NEG_INFINITY, -constant, merged);
-            };
-            let mut one_step: Vec<_> =
-                self.mdp.onward(pair).map(|(s, p)| (v(s), self.mdp.gamma() * p)).collect();
-            one_step.push((pair, -1.0));
-            hinge_row(0, self.mdp.reward()[pair], &mut one_step);
-            hinge_row(1, 0.0, &mut vec![(pair, 1.0), (own, -1.0)]);
-            for (family, variable) in [(2, pair), (3, own)] {
-                let (constant, mut entries) = match y_k {
-                    Some(y) => (y[pair], Vec::new()),
-                    None => (
-                        self.rollout.offset[pair],
-                        self.rollout.weight.row(pair).map(|(s, a)| (v(s), a)).collect::<Vec<_>>(),
-                    ),
-                };
-                entries.push((variable, -1.0));
-                hinge_row(family, constant, &mut entries);
+                row.add(n + states + number * n + pair, -1.0);
+                row.finish(&mut program.matrix);
+                program.row_lower.push(f64::NEG_INFINITY);
+                program.row_upper.push(-(t.y_1 * self.mdp.reward()[pair] + t.y_k * y));
             }
         }
-        program
+        Ok(program)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lp::Outcome;
     use crate::random::{random_mdp, random_policy};
 
     fn with<R>(seed: u64, run: impl FnOnce(&Relaxation<'_>, Vec<f64>, Vec<f64>) -> R) -> R {
         let mdp = random_mdp(seed, 8, 3, 3, 0.9);
         let rollout = Rollout::expected(&mdp, &random_policy(seed, &mdp), 3).unwrap();
-        let relaxation = Relaxation::of_program(
-            &mdp,
-            &rollout,
-            Weights::uniform(&mdp, 0.03, 0.02),
-            Coefficients::default(),
-        );
+        let penalties = Coefficients::default().penalties();
+        let relaxation =
+            Relaxation::of_program(&mdp, &rollout, Weights::uniform(&mdp, 0.03, 0.02), penalties);
         let q = (0..mdp.pairs()).map(|p| (p as f64 * 1.3 + seed as f64).sin()).collect();
         let v = (0..8).map(|s| (s as f64 * 0.9 + seed as f64).cos()).collect();
         run(&relaxation, q, v)
@@ -214,12 +205,13 @@ mod tests {
                 let (detached_q, detached_v) = l.subgradient(&q, &v, Gradient::Detached);
                 assert_eq!(plain_q, detached_q);
                 // The loss with y_K held at its present value has the detached field as its gradient.
-                let y: Vec<f64> = (0..q.len()).map(|p| l.rollout.y_k(p, &v)).collect();
+                let y = l.rollout.targets(&v);
+                let weight = l.rollout.assemble().unwrap().weight;
                 let mut removed = vec![0.0; v.len()];
                 for pair in 0..q.len() {
                     let active = hinge(y[pair] - q[pair]).1 + hinge(y[pair] - v[l.mdp.state_of(pair)]).1;
-                    for (s, a) in l.rollout.weight.row(pair) {
-                        removed[s] += l.penalties.lambda_k * active * a;
+                    for (s, a) in weight.row(pair) {
+                        removed[s] += l.penalties.kq * active * a;
                     }
                 }
                 for s in 0..v.len() {
@@ -233,13 +225,13 @@ mod tests {
     fn the_program_form_has_the_value_of_the_loss_at_its_optimum() {
         for seed in 0..10 {
             with(seed, |l, _, _| {
-                let crate::lp::Outcome::Optimal(x) = l.as_program(None).solve_by_interior_point().unwrap()
-                else {
+                let program = l.as_program(None).unwrap();
+                let Outcome::Optimal { x, .. } = program.solve().unwrap() else {
                     panic!("a bounded relaxation has an optimum")
                 };
                 let n = l.mdp.pairs();
                 let (q, v) = (&x[..n], &x[n..n + 8]);
-                let objective: f64 = l.as_program(None).objective.iter().zip(&x).map(|(c, x)| c * x).sum();
+                let objective: f64 = program.objective.iter().zip(&x).map(|(c, x)| c * x).sum();
                 assert!((objective - l.value(q, v)).abs() < 1e-8, "{objective} {}", l.value(q, v));
                 // No random point is better.
                 for k in 0..50 {

@@ -11,6 +11,7 @@
 use crate::{EmpiricalMdp, Mdp, Rollout, TabularError};
 
 /// The repair iteration of one dataset and one K.
+#[derive(Debug)]
 pub struct Repair<'a> {
     mdp: &'a Mdp,
     k_step: Rollout,
@@ -19,34 +20,35 @@ pub struct Repair<'a> {
 impl<'a> Repair<'a> {
     /// Prepares the recorded K-step targets. The transitions must be deterministic.
     pub fn new(data: &'a EmpiricalMdp, k: usize) -> Result<Self, TabularError> {
-        if !data.mdp.is_deterministic() {
-            return Err(TabularError::Mdp(
-                "the K-step repair iteration needs deterministic transitions; this data has pairs with several \
-                 successors"
-                    .into(),
-            ));
+        if let Some(pair) = data.mdp.first_stochastic() {
+            return Err(TabularError::Stochastic { pair });
         }
         Ok(Repair { mdp: &data.mdp, k_step: Rollout::recorded(data, k)? })
     }
 
     /// One update of all values.
     pub fn step(&self, v: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let q: Vec<f64> =
-            (0..self.mdp.pairs()).map(|pair| self.mdp.y_1(pair, v).max(self.k_step.y_k(pair, v))).collect();
+        let y_k = self.k_step.targets(v);
+        let q: Vec<f64> = (0..y_k.len()).map(|pair| self.mdp.y_1(pair, v).max(y_k[pair])).collect();
         let v = self.mdp.max_over_actions(&q);
         (q, v)
     }
 
     /// `delta_K(s,a) = Q*_D(s,a) - L_K[V*_D](s,a)`: what the recorded K-step path gives away.
     pub fn delta_k(&self, q_star: &[f64], v_star: &[f64]) -> Vec<f64> {
-        (0..self.mdp.pairs()).map(|pair| q_star[pair] - self.k_step.y_k(pair, v_star)).collect()
+        q_star.iter().zip(self.k_step.targets(v_star)).map(|(q, y_k)| q - y_k).collect()
     }
 
-    /// What the propagation identity predicts for `(Q*_D - Q_(n+1))(s,a)` from `e_n = V*_D - V_n`.
-    pub fn predicted_error(&self, pair: usize, delta_k: &[f64], e_n: &[f64]) -> f64 {
+    /// What the propagation identity predicts for `Q*_D - Q_(n+1)` at every pair from `e_n = V*_D - V_n`.
+    pub fn predicted_errors(&self, delta_k: &[f64], e_n: &[f64]) -> Vec<f64> {
         // L_k is affine in V, so the linear part applied to e_n is gamma^k e_n(s^(k)).
-        let one_step = self.mdp.y_1(pair, e_n) - self.mdp.reward()[pair];
-        one_step.min(delta_k[pair] + self.k_step.weight.row_dot(pair, e_n))
+        let (with_rewards, rewards) = (self.k_step.targets(e_n), self.k_step.offsets());
+        (0..self.mdp.pairs())
+            .map(|pair| {
+                let one_step = self.mdp.y_1(pair, e_n) - self.mdp.reward()[pair];
+                one_step.min(delta_k[pair] + with_rewards[pair] - rewards[pair])
+            })
+            .collect()
     }
 
     /// `max |V*_D - V_n|` for n = 0, 1, ... from `V_0 = r_min / (1 - gamma)`, until it is at most `target` or `most`

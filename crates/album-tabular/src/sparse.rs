@@ -57,7 +57,7 @@ impl Csr {
     }
 
     /// The entries of row `i` as (column, value).
-    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = (usize, f64)> + '_ {
+    pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = (usize, f64)> + Clone + '_ {
         let range = self.starts[i]..self.starts[i + 1];
         self.indices[range.clone()].iter().zip(&self.values[range]).map(|(&j, &x)| (j as usize, x))
     }
@@ -86,7 +86,8 @@ impl Csr {
     }
 }
 
-/// A row under construction as a dense scratch vector: entries that fall on the same column are added up.
+/// A row under construction as a dense scratch vector: entries of the same column add up, zeros are left out.
+#[derive(Debug)]
 pub(crate) struct RowBuilder {
     value: Vec<f64>,
     /// The row in which each column was last used, so that nothing needs clearing between rows.
@@ -101,6 +102,9 @@ impl RowBuilder {
     }
 
     pub(crate) fn add(&mut self, column: usize, value: f64) {
+        if value == 0.0 {
+            return;
+        }
         if self.stamp[column] == self.row {
             self.value[column] += value;
         } else {

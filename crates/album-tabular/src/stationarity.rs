@@ -16,23 +16,14 @@
 //! Whether they exist is a linear feasibility problem.
 
 use crate::lp::{LinearProgram, Outcome};
-use crate::{Coefficients, EmpiricalMdp, Rollout, TabularError};
+use crate::sparse::RowBuilder;
+use crate::{Coefficients, EmpiricalMdp, Family, PerFamily, Rollout, TabularError, residuals};
 
 /// Residuals up to this share of the value range count as zero.
 const ZERO: f64 = 1e-9;
 
-/// Admissible subgradient selections, one of each per pair; the frequency `d_D` is part of them.
-#[derive(Clone, Debug)]
-pub struct Selections {
-    /// Of `g_B`.
-    pub u: Vec<f64>,
-    /// Of `g_E`.
-    pub v: Vec<f64>,
-    /// Of `g_KQ`.
-    pub w: Vec<f64>,
-    /// Of `g_KV`.
-    pub x: Vec<f64>,
-}
+/// Subgradient selections `u, v, w, x` of the four families, one per pair; the frequency `d_D` is part of them.
+pub type Selections = PerFamily<Vec<f64>>;
 
 /// Which selections may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,26 +36,32 @@ pub enum Regime {
     Rollout,
 }
 
+impl Regime {
+    fn allows(self, family: Family) -> bool {
+        match self {
+            Regime::Any => true,
+            Regime::OneStep => family.terms().y_k == 0.0,
+            Regime::Rollout => family.terms().y_k != 0.0,
+        }
+    }
+}
+
 /// The stationarity question for one dataset, one rollout and the optimum `(q, v)`.
+#[derive(Debug)]
 pub struct Stationarity<'a> {
     data: &'a EmpiricalMdp,
     d: Vec<f64>,
     d_s: Vec<f64>,
-    /// Whether `g_E`, `g_KQ` and `g_KV` vanish at each pair.
-    tight: Vec<[bool; 3]>,
+    /// Whether the residual of each family vanishes at each pair.
+    tight: PerFamily<Vec<bool>>,
 }
 
 impl<'a> Stationarity<'a> {
     /// Finds the tight constraints at `(q, v) = (Q*_D, V*_D)`.
     pub fn new(data: &'a EmpiricalMdp, rollout: &Rollout, q: &[f64], v: &[f64]) -> Self {
         let scale = v.iter().fold(1.0f64, |m, v| m.max(v.abs()));
-        let zero = |residual: f64| residual.abs() <= ZERO * scale;
-        let tight = (0..data.mdp.pairs())
-            .map(|pair| {
-                let (v_s, y_k) = (v[data.mdp.state_of(pair)], rollout.y_k(pair, v));
-                [zero(q[pair] - v_s), zero(y_k - q[pair]), zero(y_k - v_s)]
-            })
-            .collect();
+        let g = residuals(&data.mdp, rollout, q, v);
+        let tight = PerFamily::new(|family| g[family].iter().map(|g| g.abs() <= ZERO * scale).collect());
         Stationarity { data, d: data.pair_frequency(), d_s: data.state_frequency(), tight }
     }
 
@@ -72,21 +69,19 @@ impl<'a> Stationarity<'a> {
     pub fn selections(&self, c: &Coefficients, regime: Regime) -> Result<Option<Selections>, TabularError> {
         let mdp = &self.data.mdp;
         let n = mdp.pairs();
+        let families = || Family::ALL.into_iter().enumerate();
         // Variables are the selections divided by d, so that rare and common pairs weigh the same in the solver.
         let mut program = LinearProgram::new(vec![0.0; 4 * n]);
         program.lower.fill(0.0);
-        for pair in 0..n {
-            let [g_e, g_kq, g_kv] = self.tight[pair];
-            let (one_step, rollout) = (regime != Regime::Rollout, regime != Regime::OneStep);
-            let bound = |allowed: bool, lambda: f64| if allowed { lambda } else { 0.0 };
-            program.upper[pair] = bound(one_step, c.lambda_b);
-            program.upper[n + pair] = bound(one_step && g_e, c.lambda_e);
-            program.upper[2 * n + pair] = bound(rollout && g_kq, c.lambda_k);
-            program.upper[3 * n + pair] = bound(rollout && g_kv, c.lambda_k);
+        for (number, family) in families() {
+            for pair in 0..n {
+                let allowed = regime.allows(family) && self.tight[family][pair];
+                program.upper[number * n + pair] = if allowed { c.penalties()[family] } else { 0.0 };
+            }
         }
         for pair in 0..n {
-            let entries = [(pair, 1.0), (n + pair, -1.0), (2 * n + pair, 1.0)];
-            program.push_row(c.omega_q, c.omega_q, entries);
+            let entries = families().map(|(number, family)| (number * n + pair, -family.terms().q));
+            program.push_row(c.omega_q, c.omega_q, entries.filter(|x| x.1 != 0.0));
         }
         let mut arrivals: Vec<Vec<(usize, f64)>> = vec![Vec::new(); mdp.decision_states()];
         for pair in 0..n {
@@ -94,22 +89,29 @@ impl<'a> Stationarity<'a> {
                 arrivals[s].push((pair, p));
             }
         }
+        let mut row = RowBuilder::new(4 * n);
         for (s, arrivals) in arrivals.iter().enumerate() {
             let share = |pair: usize| self.d[pair] / self.d_s[s];
-            let leaving = mdp.pairs_of(s).flat_map(|a| [(n + a, share(a)), (3 * n + a, share(a))]);
-            let entering = arrivals.iter().map(|&(pair, p)| (pair, -mdp.gamma() * p * share(pair)));
-            program.push_row(c.omega_v, c.omega_v, leaving.chain(entering));
+            for (number, family) in families() {
+                let t = family.terms();
+                mdp.pairs_of(s).for_each(|a| row.add(number * n + a, -t.v * share(a)));
+                for &(pair, p) in arrivals {
+                    row.add(number * n + pair, -t.y_1 * mdp.gamma() * p * share(pair));
+                }
+            }
+            row.finish(&mut program.matrix);
+            program.row_lower.push(c.omega_v);
+            program.row_upper.push(c.omega_v);
         }
         match program.solve()? {
-            Outcome::Optimal(z) => {
-                let part = |i: usize| (0..n).map(|pair| z[i * n + pair] * self.d[pair]).collect();
-                Ok(Some(Selections { u: part(0), v: part(1), w: part(2), x: part(3) }))
+            Outcome::Optimal { x, .. } => {
+                let mut parts = x.chunks(n);
+                Ok(Some(PerFamily::new(|_| {
+                    parts.next().unwrap_or_default().iter().zip(&self.d).map(|(x, d)| x * d).collect()
+                })))
             }
             Outcome::Infeasible => Ok(None),
-            Outcome::Unbounded => Err(TabularError::Solver {
-                solver: "stationarity",
-                what: "a feasibility problem was called unbounded".into(),
-            }),
+            Outcome::Unbounded => Err(TabularError::NoOptimum { solver: "stationarity", found: "unbounded" }),
         }
     }
 
@@ -120,23 +122,17 @@ impl<'a> Stationarity<'a> {
         let mut worst = 0.0f64;
         let mut at_v: Vec<f64> = self.d_s.iter().map(|d| c.omega_v * d).collect();
         for pair in 0..mdp.pairs() {
-            let d = self.d[pair];
-            let [g_e, g_kq, g_kv] = self.tight[pair];
-            let outside = |value: f64, lambda: f64, tight: bool| {
-                let upper = if tight { lambda * d } else { 0.0 };
-                (-value).max(value - upper).max(0.0)
-            };
-            let inadmissible = [
-                outside(z.u[pair], c.lambda_b, true),
-                outside(z.v[pair], c.lambda_e, g_e),
-                outside(z.w[pair], c.lambda_k, g_kq),
-                outside(z.x[pair], c.lambda_k, g_kv),
-            ];
-            let at_q = c.omega_q * d - z.u[pair] + z.v[pair] - z.w[pair];
-            worst = inadmissible.iter().fold(worst.max(at_q.abs() / d), |m, x| m.max(x / d));
-            at_v[mdp.state_of(pair)] -= z.v[pair] + z.x[pair];
+            let (s, d) = (mdp.state_of(pair), self.d[pair]);
+            for family in Family::ALL {
+                let (value, tight) = (z[family][pair], self.tight[family][pair]);
+                let upper = if tight { c.penalties()[family] * d } else { 0.0 };
+                worst = worst.max((-value).max(value - upper) / d);
+            }
+            let at_q = c.omega_q * d - z.b[pair] + z.e[pair] - z.kq[pair];
+            worst = worst.max(at_q.abs() / d);
+            at_v[s] -= z.e[pair] + z.kv[pair];
             for (s, p) in mdp.onward(pair) {
-                at_v[s] += mdp.gamma() * p * z.u[pair];
+                at_v[s] += mdp.gamma() * p * z.b[pair];
             }
         }
         at_v.iter().zip(&self.d_s).fold(worst, |m, (g, d)| m.max(g.abs() / d))
@@ -146,22 +142,22 @@ impl<'a> Stationarity<'a> {
     /// (`delta_K = 0`), `lambda_K >= omega_Q`, and at every state enough frequency on optimal actions.
     pub fn rollout_selections(&self, c: &Coefficients) -> Option<Selections> {
         let mdp = &self.data.mdp;
-        let n = mdp.pairs();
-        if c.lambda_k < c.omega_q || self.tight.iter().any(|[_, g_kq, _]| !g_kq) {
+        if c.lambda_k < c.omega_q || self.tight.kq.iter().any(|tight| !tight) {
             return None;
         }
-        let mut x = vec![0.0; n];
+        let zeros = vec![0.0; mdp.pairs()];
+        let mut kv = zeros.clone();
         for s in 0..mdp.decision_states() {
-            let optimal: f64 = mdp.pairs_of(s).filter(|&a| self.tight[a][0]).map(|a| self.d[a]).sum();
+            let optimal: f64 = mdp.pairs_of(s).filter(|&a| self.tight.e[a]).map(|a| self.d[a]).sum();
             if c.lambda_k * optimal < c.omega_v * self.d_s[s] {
                 return None;
             }
-            for a in mdp.pairs_of(s).filter(|&a| self.tight[a][0]) {
-                x[a] = c.omega_v * self.d_s[s] * self.d[a] / optimal;
+            for a in mdp.pairs_of(s).filter(|&a| self.tight.e[a]) {
+                kv[a] = c.omega_v * self.d_s[s] * self.d[a] / optimal;
             }
         }
-        let w = self.d.iter().map(|d| c.omega_q * d).collect();
-        Some(Selections { u: vec![0.0; n], v: vec![0.0; n], w, x })
+        let kq = self.d.iter().map(|d| c.omega_q * d).collect();
+        Some(PerFamily { b: zeros.clone(), e: zeros, kq, kv })
     }
 
     /// The total of the balance over all coordinates, `(1 - gamma) sum u + sum w + sum x`, which equals
@@ -173,9 +169,9 @@ impl<'a> Stationarity<'a> {
         let through_u: f64 = (0..mdp.pairs())
             .map(|pair| {
                 let stays: f64 = mdp.onward(pair).map(|(_, p)| p).sum();
-                z.u[pair] * (1.0 - mdp.gamma() * stays)
+                z.b[pair] * (1.0 - mdp.gamma() * stays)
             })
             .sum();
-        through_u + sum(&z.w) + sum(&z.x)
+        through_u + sum(&z.kq) + sum(&z.kv)
     }
 }

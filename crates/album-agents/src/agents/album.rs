@@ -26,7 +26,7 @@ use crate::parts::gaussian;
 use crate::registry::AgentKind;
 use album_data::{AfterGoal, KStepTail, SegmentConfig};
 use album_nn::Var;
-use album_tabular::{Boundedness, Coefficients, boundedness};
+use album_tabular::{Boundedness, Coefficients, Gradient, boundedness};
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -130,12 +130,12 @@ impl HingeCritic {
 
     /// The condition that keeps the values from falling without bound.
     pub fn boundedness(&self, gamma: f64) -> BoundednessCondition {
-        let formula = if self.stop_gradient {
-            "lambda_b (1 - gamma) + 2 lambda_k"
+        let (gradient, formula) = if self.stop_gradient {
+            (Gradient::Detached, "lambda_b (1 - gamma) + 2 lambda_k")
         } else {
-            "lambda_b (1 - gamma) + 2 lambda_k (1 - gamma^k)"
+            (Gradient::Plain, "lambda_b (1 - gamma) + 2 lambda_k (1 - gamma^k)")
         };
-        let sides = boundedness(&self.coefficients, gamma, self.k, self.stop_gradient);
+        let sides = boundedness(&self.coefficients, gamma, self.k, gradient);
         BoundednessCondition { sides, formula }
     }
 

@@ -60,7 +60,6 @@ struct Scaling {
     size: usize,
     transitions: usize,
     pairs: usize,
-    nonzeros: usize,
     policies: usize,
     seconds: f64,
     microseconds_per_pair: f64,
@@ -89,7 +88,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let empirical = EmpiricalMdp::new(&data, GAMMA)?;
             let lblp = Lblp::of_data(&empirical, OMEGA_Q, OMEGA_V, K)?;
             let assembly = start.elapsed().as_secs_f64();
-            let solution = solve(&empirical.mdp, &lblp, *solver)?;
+            let solution = solve(&lblp, *solver)?;
             rounds[i].push((assembly, start.elapsed().as_secs_f64(), solution.objective));
         }
         if let Some(peer) = &mut peer {
@@ -135,13 +134,12 @@ fn scale(size: usize) -> Result<Scaling, Failure> {
     let start = Instant::now();
     let empirical = EmpiricalMdp::new(&data, GAMMA)?;
     let lblp = Lblp::of_data(&empirical, OMEGA_Q, OMEGA_V, K)?;
-    let solution = solve(&empirical.mdp, &lblp, Solver::Bellman)?;
+    let solution = solve(&lblp, Solver::Bellman)?;
     let seconds = start.elapsed().as_secs_f64();
     Ok(Scaling {
         size,
         transitions: data.len(),
         pairs: lblp.pairs(),
-        nonzeros: lblp.nonzeros(),
         policies: solution.iterations,
         seconds,
         microseconds_per_pair: 1e6 * seconds / lblp.pairs() as f64,
@@ -245,23 +243,13 @@ fn text(report: &Report) -> String {
         },
     );
     let scaling = report.scaling.iter().fold(
-        Table::new([
-            "cells a side",
-            "transitions",
-            "pairs",
-            "nonzeros",
-            "policies",
-            "time",
-            "µs per pair",
-            "peak MiB",
-        ])
-        .caption("bellman with assembly, duals and certificate"),
+        Table::new(["cells a side", "transitions", "pairs", "policies", "time", "µs per pair", "peak MiB"])
+            .caption("bellman with counting, duals and certificate"),
         |table, s| {
             table.row([
                 s.size.to_string(),
                 grouped(s.transitions as i64),
                 grouped(s.pairs as i64),
-                grouped(s.nonzeros as i64),
                 s.policies.to_string(),
                 seconds(s.seconds),
                 compact(s.microseconds_per_pair),

@@ -4,27 +4,27 @@ use super::{LinearProgram, Outcome};
 use crate::TabularError;
 use highs::{HighsModelStatus, RowProblem, Sense};
 
-/// What HiGHS returns: the outcome and, where there is an optimum, the multiplier of each row
-/// (positive at an upper bound, negative at a lower one).
-pub(crate) struct Solved {
-    pub outcome: Outcome,
-    pub multipliers: Vec<f64>,
-}
-
 /// Presolve rules that find nothing in a Lifted Bellman LP and take 30 % of the time: dominated columns, forcing rows
 /// and columns, doubleton and dependent equations, aggregator, parallel rows, sparsification (bits of
 /// `presolve_rule_off`).
 pub(crate) const LBLP_RULES_OFF: i32 = 32 + 64 + 128 + 512 + 1024 + 2048 + 4096 + 8192 + 16384;
 
-/// Solves the program to a feasibility tolerance (primal and dual), with the given presolve rules left out. The objective is divided by `scale`;
-/// the multipliers that come back belong to the objective as it stands.
+impl LinearProgram {
+    /// Solves the program with HiGHS to a feasibility tolerance of 1e-9.
+    pub fn solve_by_highs(&self) -> Result<Outcome, TabularError> {
+        solve(self, 1.0, 1e-9, 0)
+    }
+}
+
+/// Solves the program to a feasibility tolerance (primal and dual), with the given presolve rules left out. The
+/// objective is divided by `scale`; the multipliers that come back belong to the objective as it stands.
 pub(crate) fn solve(
     program: &LinearProgram,
     scale: f64,
     tolerance: f64,
     rules_off: i32,
-) -> Result<Solved, TabularError> {
-    let failed = |what: String| TabularError::Solver { solver: "highs", what };
+) -> Result<Outcome, TabularError> {
+    let failed = |status: String| TabularError::Stopped { solver: "highs", status };
     let mut problem = RowProblem::new();
     let columns: Vec<_> = (0..program.objective.len())
         .map(|j| problem.add_column(program.objective[j] / scale, program.lower[j]..=program.upper[j]))
@@ -41,12 +41,13 @@ pub(crate) fn solve(
     model.try_set_option("presolve_rule_off", rules_off).map_err(|e| failed(format!("{e:?}")))?;
     let solved = model.try_solve().map_err(|e| failed(format!("{e:?}")))?;
     let solution = solved.get_solution();
-    let outcome = match solved.status() {
-        HighsModelStatus::Optimal => Outcome::Optimal(solution.columns().to_vec()),
-        HighsModelStatus::Infeasible => Outcome::Infeasible,
-        HighsModelStatus::Unbounded => Outcome::Unbounded,
-        status => return Err(failed(format!("stopped with status {status:?}"))),
-    };
-    let multipliers = solution.dual_rows().iter().map(|dual| -dual * scale).collect();
-    Ok(Solved { outcome, multipliers })
+    match solved.status() {
+        HighsModelStatus::Optimal => Ok(Outcome::Optimal {
+            x: solution.columns().to_vec(),
+            multipliers: solution.dual_rows().iter().map(|dual| -dual * scale).collect(),
+        }),
+        HighsModelStatus::Infeasible => Ok(Outcome::Infeasible),
+        HighsModelStatus::Unbounded => Ok(Outcome::Unbounded),
+        status => Err(failed(format!("{status:?}"))),
+    }
 }

@@ -8,49 +8,83 @@ use crate::TabularError;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
 
+/// Tolerances on the gap and on feasibility, tried in turn: the tightest one that the solver reaches counts. A program
+/// that is solved only to less than the last one is not called solved.
+const TOLERANCES: [f64; 4] = [1e-11, 1e-10, 1e-9, 1e-8];
+
 impl LinearProgram {
-    /// Solves the program with an interior-point method in Rust.
-    pub fn solve_by_interior_point(&self) -> Result<Outcome, TabularError> {
-        let failed = |what: String| TabularError::Solver { solver: "interior point", what };
+    /// Solves the program with an interior-point method in Rust, to within 1e-11 where that can be reached and at
+    /// least 1e-8.
+    pub fn solve(&self) -> Result<Outcome, TabularError> {
         // Clarabel's form is A x + s = b with s = 0 (equations first) or s >= 0.
         let mut rows = Rows::default();
-        let row = |i: usize| self.matrix.row(i);
         for i in (0..self.matrix.rows()).filter(|&i| self.row_lower[i] == self.row_upper[i]) {
-            rows.push(row(i), 1.0, self.row_upper[i]);
+            rows.push(Some(i), self.matrix.row(i), 1.0, self.row_upper[i]);
         }
         for j in (0..self.objective.len()).filter(|&j| self.lower[j] == self.upper[j]) {
-            rows.push([(j, 1.0)], 1.0, self.upper[j]);
+            rows.push(None, [(j, 1.0)], 1.0, self.upper[j]);
         }
         let equations = rows.b.len();
         for i in (0..self.matrix.rows()).filter(|&i| self.row_lower[i] != self.row_upper[i]) {
-            rows.push_bounds(|| row(i), self.row_lower[i], self.row_upper[i]);
+            rows.push_bounds(Some(i), || self.matrix.row(i), self.row_lower[i], self.row_upper[i]);
         }
         for j in (0..self.objective.len()).filter(|&j| self.lower[j] != self.upper[j]) {
-            rows.push_bounds(|| [(j, 1.0)], self.lower[j], self.upper[j]);
+            rows.push_bounds(None, || [(j, 1.0)], self.lower[j], self.upper[j]);
         }
         let (m, n) = (rows.b.len(), self.objective.len());
         let a = CscMatrix::new_from_triplets(m, n, rows.row, rows.column, rows.value);
         let cones = [SupportedConeT::ZeroConeT(equations), SupportedConeT::NonnegativeConeT(m - equations)];
-        let settings = DefaultSettings {
-            verbose: false,
-            max_iter: 300,
-            tol_gap_abs: 1e-11,
-            tol_gap_rel: 1e-11,
-            tol_feas: 1e-11,
-            ..DefaultSettings::default()
-        };
-        let mut solver =
-            DefaultSolver::new(&CscMatrix::zeros((n, n)), &self.objective, &a, &rows.b, &cones, settings)
-                .map_err(|e| failed(e.to_string()))?;
-        solver.solve();
-        match solver.solution.status {
-            SolverStatus::Solved | SolverStatus::AlmostSolved => {
-                Ok(Outcome::Optimal(solver.solution.x.clone()))
+        let stopped = |status: String| TabularError::Stopped { solver: "interior point", status };
+        let mut last = SolverStatus::Unsolved;
+        for tolerance in TOLERANCES {
+            let settings = DefaultSettings {
+                verbose: false,
+                max_iter: 300,
+                tol_gap_abs: tolerance,
+                tol_gap_rel: tolerance,
+                tol_feas: tolerance,
+                ..DefaultSettings::default()
+            };
+            let zero = CscMatrix::zeros((n, n));
+            let mut solver = DefaultSolver::new(&zero, &self.objective, &a, &rows.b, &cones, settings)
+                .map_err(|e| stopped(e.to_string()))?;
+            solver.solve();
+            last = solver.solution.status;
+            if let Some(verdict) = verdict(last) {
+                return Ok(match verdict {
+                    Verdict::Optimal => {
+                        let mut multipliers = vec![0.0; self.matrix.rows()];
+                        for ((origin, sign), z) in rows.origin.iter().zip(&solver.solution.z) {
+                            if let Some(i) = origin {
+                                multipliers[*i] += sign * z;
+                            }
+                        }
+                        Outcome::Optimal { x: solver.solution.x, multipliers }
+                    }
+                    Verdict::Infeasible => Outcome::Infeasible,
+                    Verdict::Unbounded => Outcome::Unbounded,
+                });
             }
-            SolverStatus::PrimalInfeasible => Ok(Outcome::Infeasible),
-            SolverStatus::DualInfeasible => Ok(Outcome::Unbounded),
-            status => Err(failed(format!("stopped with status {status:?}"))),
         }
+        Err(stopped(format!("{last:?} at the tolerance {:e}", TOLERANCES[TOLERANCES.len() - 1])))
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Optimal,
+    Infeasible,
+    Unbounded,
+}
+
+/// What a status proves. Clarabel's `Almost...` means that a tolerance a thousand times larger or more was met, or
+/// none at all: that proves nothing.
+fn verdict(status: SolverStatus) -> Option<Verdict> {
+    match status {
+        SolverStatus::Solved => Some(Verdict::Optimal),
+        SolverStatus::PrimalInfeasible => Some(Verdict::Infeasible),
+        SolverStatus::DualInfeasible => Some(Verdict::Unbounded),
+        _ => None,
     }
 }
 
@@ -60,29 +94,39 @@ struct Rows {
     column: Vec<usize>,
     value: Vec<f64>,
     b: Vec<f64>,
+    /// The row of the program that each one comes from, if any, and its sign.
+    origin: Vec<(Option<usize>, f64)>,
 }
 
 impl Rows {
-    fn push(&mut self, entries: impl IntoIterator<Item = (usize, f64)>, sign: f64, bound: f64) {
+    fn push(
+        &mut self,
+        origin: Option<usize>,
+        entries: impl IntoIterator<Item = (usize, f64)>,
+        sign: f64,
+        bound: f64,
+    ) {
         for (column, value) in entries {
             self.row.push(self.b.len());
             self.column.push(column);
             self.value.push(sign * value);
         }
         self.b.push(sign * bound);
+        self.origin.push((origin, sign));
     }
 
     fn push_bounds<I: IntoIterator<Item = (usize, f64)>>(
         &mut self,
+        origin: Option<usize>,
         entries: impl Fn() -> I,
         lower: f64,
         upper: f64,
     ) {
         if upper.is_finite() {
-            self.push(entries(), 1.0, upper);
+            self.push(origin, entries(), 1.0, upper);
         }
         if lower.is_finite() {
-            self.push(entries(), -1.0, lower);
+            self.push(origin, entries(), -1.0, lower);
         }
     }
 }
@@ -98,16 +142,47 @@ mod tests {
         program.lower = vec![0.0, 0.0];
         program.upper[1] = 3.0;
         program.push_row(f64::NEG_INFINITY, 4.0, [(0, 1.0), (1, 1.0)]);
-        let Outcome::Optimal(x) = program.solve_by_interior_point().unwrap() else {
+        let Outcome::Optimal { x, multipliers } = program.solve().unwrap() else { panic!("has an optimum") };
+        assert!((x[0] - 1.0).abs() < 1e-9 && (x[1] - 3.0).abs() < 1e-9, "{x:?}");
+        assert!((multipliers[0] - 1.0).abs() < 1e-9, "{multipliers:?}");
+
+        // The same row read as a lower bound of its negative.
+        let mut mirrored = program.clone();
+        mirrored.matrix = crate::Csr::new(2);
+        (mirrored.row_lower, mirrored.row_upper) = (Vec::new(), Vec::new());
+        mirrored.push_row(-4.0, f64::INFINITY, [(0, -1.0), (1, -1.0)]);
+        let Outcome::Optimal { multipliers, .. } = mirrored.solve().unwrap() else {
             panic!("has an optimum")
         };
-        assert!((x[0] - 1.0).abs() < 1e-9 && (x[1] - 3.0).abs() < 1e-9, "{x:?}");
+        assert!((multipliers[0] + 1.0).abs() < 1e-9, "{multipliers:?}");
 
         let mut unbounded = program.clone();
         unbounded.row_upper[0] = f64::INFINITY;
-        assert_eq!(unbounded.solve_by_interior_point().unwrap(), Outcome::Unbounded);
+        assert_eq!(unbounded.solve().unwrap(), Outcome::Unbounded);
 
         program.push_row(9.0, 9.0, [(0, 1.0), (1, 1.0)]);
-        assert_eq!(program.solve_by_interior_point().unwrap(), Outcome::Infeasible);
+        assert_eq!(program.solve().unwrap(), Outcome::Infeasible);
+    }
+
+    #[test]
+    fn almost_is_not_enough() {
+        use SolverStatus::*;
+        for status in [AlmostSolved, AlmostPrimalInfeasible, AlmostDualInfeasible, MaxIterations] {
+            assert_eq!(verdict(status), None, "{status:?}");
+        }
+        assert_eq!(verdict(Solved), Some(Verdict::Optimal));
+    }
+
+    #[test]
+    fn a_program_that_cannot_be_solved_well_is_an_error() {
+        // Coefficients over 40 orders of magnitude: no point of double precision satisfies the rows to 1e-8.
+        let mut program = LinearProgram::new(vec![1.0, 1.0]);
+        program.push_row(1.0, f64::INFINITY, [(0, 1e-20), (1, 1e20)]);
+        program.push_row(1.0, f64::INFINITY, [(0, 1e20), (1, -1e20)]);
+        program.push_row(1e15, 1e15, [(0, 1e-15), (1, 1.0)]);
+        if let Ok(Outcome::Optimal { x, .. }) = program.solve() {
+            let excess = 1e15 - (1e-15 * x[0] + x[1]);
+            assert!(excess.abs() <= 1e-6 * 1e15, "{x:?}");
+        }
     }
 }

@@ -1,4 +1,7 @@
 //! Linear programs in general: `min c'x` subject to bounds on `x` and on `A x`.
+//!
+//! [`LinearProgram::solve`] is the same solver in every build; HiGHS has a method of its own where the Cargo feature
+//! `highs` is on.
 
 mod interior;
 mod mps;
@@ -6,7 +9,6 @@ mod mps;
 #[cfg(feature = "highs")]
 pub(crate) mod highs;
 
-use crate::TabularError;
 use crate::sparse::Csr;
 
 /// `min objective' x` with `lower <= x <= upper` and `row_lower <= A x <= row_upper`.
@@ -30,7 +32,12 @@ pub struct LinearProgram {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// An optimal point.
-    Optimal(Vec<f64>),
+    Optimal {
+        /// One value per variable.
+        x: Vec<f64>,
+        /// The multiplier of each row: positive at an upper bound, negative at a lower one.
+        multipliers: Vec<f64>,
+    },
     /// No point satisfies all rows and bounds.
     Infeasible,
     /// The objective has no lower bound.
@@ -38,7 +45,7 @@ pub enum Outcome {
 }
 
 impl LinearProgram {
-    /// A program over `columns` free variables without rows.
+    /// A program over free variables, one for each cost, without rows.
     pub fn new(objective: Vec<f64>) -> Self {
         let n = objective.len();
         LinearProgram {
@@ -59,13 +66,5 @@ impl LinearProgram {
         self.matrix.end_row();
         self.row_lower.push(lower);
         self.row_upper.push(upper);
-    }
-
-    /// Solves the program: with HiGHS where this build has it, else with an interior-point method in Rust.
-    pub fn solve(&self) -> Result<Outcome, TabularError> {
-        #[cfg(feature = "highs")]
-        return highs::solve(self, 1.0, 1e-9, 0).map(|solved| solved.outcome);
-        #[cfg(not(feature = "highs"))]
-        self.solve_by_interior_point()
     }
 }

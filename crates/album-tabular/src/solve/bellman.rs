@@ -10,27 +10,26 @@
 //! The rollout rows are implied and carry no dual.
 
 use super::Point;
-use crate::discounted_system::DiscountedSystem;
+use crate::linear::DiscountedSystem;
 use crate::policy::{chosen_kernel, policy_iteration};
-use crate::{Lblp, Mdp, TabularError};
+use crate::{Lblp, PerFamily, TabularError};
 
-pub(super) fn solve(mdp: &Mdp, lblp: &Lblp) -> Result<Point, TabularError> {
+pub(super) fn solve(lblp: &Lblp<'_>) -> Result<Point, TabularError> {
+    let (mdp, weights) = (lblp.mdp(), lblp.weights());
     let optimum = policy_iteration(mdp)?;
-    let (c_q, c_v) = lblp.program().objective.split_at(mdp.pairs());
-    let mut inflow = c_v.to_vec();
-    for (pair, c) in c_q.iter().enumerate() {
+    let mut inflow = weights.c_v.clone();
+    for (pair, c) in weights.c_q.iter().enumerate() {
         for (next, p) in mdp.onward(pair) {
             inflow[next] += mdp.gamma() * p * c;
         }
     }
     let t = chosen_kernel(mdp, &optimum.choice);
     let m = DiscountedSystem::new(&t).solve_transposed(&inflow);
-    let pairs = mdp.pairs();
-    let mut duals = vec![0.0; lblp.constraints()];
-    duals[..pairs].copy_from_slice(c_q);
+    let zeros = vec![0.0; mdp.pairs()];
+    let mut duals = PerFamily { b: weights.c_q.clone(), e: zeros.clone(), kq: zeros.clone(), kv: zeros };
     for (&pair, flow) in optimum.choice.iter().zip(m) {
-        duals[pair] += flow;
-        duals[pairs + pair] = flow;
+        duals.b[pair] += flow;
+        duals.e[pair] = flow;
     }
     Ok(Point { q: optimum.q, v: optimum.v, duals, iterations: optimum.iterations })
 }

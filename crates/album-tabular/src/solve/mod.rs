@@ -1,21 +1,24 @@
-//! Two solvers of the Lifted Bellman LP with one result type, and the certificate that judges both.
+//! Solvers of the Lifted Bellman LP with one result type, and the certificate that judges them.
 
 mod bellman;
 mod certificate;
-#[cfg(feature = "highs")]
-mod highs;
+mod program;
 
 pub use certificate::{Certificate, certify};
 
-use crate::{Lblp, Mdp, TabularError};
+use crate::{EmpiricalMdp, Lblp, PerFamily, TabularError};
+use album_data::{DataError, NpzWriter};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Which solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Solver {
-    /// Policy iteration on the MDP, dual variables from the discounted occupancy flow.
+    /// Policy iteration on the MDP, dual variables from the discounted occupancy flow. Assembles no matrix.
     Bellman,
-    /// The program itself, given to HiGHS (Cargo feature `highs`).
+    /// The assembled program, given to the interior-point method that every build has.
+    InteriorPoint,
+    /// The assembled program, given to HiGHS (Cargo feature `highs`).
     Highs,
 }
 
@@ -26,11 +29,11 @@ pub struct Solution {
     pub q: Vec<f64>,
     /// One value per decision state.
     pub v: Vec<f64>,
-    /// Dual variables of all rows: the families B, E, KQ, KV in turn, one per pair each.
-    pub duals: Vec<f64>,
+    /// Dual variables, one per pair for each family.
+    pub duals: PerFamily<Vec<f64>>,
     /// `F(Q,V)`.
     pub objective: f64,
-    /// Policies evaluated (`bellman`); 0 where the solver does not say.
+    /// Policies evaluated (`bellman`); 0 for the other solvers.
     pub iterations: usize,
     /// What an independent look at the point says.
     pub certificate: Certificate,
@@ -41,20 +44,26 @@ pub struct Solution {
 }
 
 impl Solution {
-    /// Dual variables of `R + gamma P V <= Q`, one per pair.
-    pub fn dual_b(&self) -> &[f64] {
-        &self.duals[..self.q.len()]
-    }
-
-    /// Dual variables of `Q <= V`, one per pair.
-    pub fn dual_e(&self) -> &[f64] {
-        &self.duals[self.q.len()..2 * self.q.len()]
-    }
-
-    /// The exact-penalty thresholds: penalties above `(max dual_b, max dual_e)` make the hinge relaxation exact.
+    /// The exact-penalty thresholds: penalties above the largest duals of `B` and `E` make the hinge relaxation exact.
     pub fn penalty_thresholds(&self) -> (f64, f64) {
         let largest = |x: &[f64]| x.iter().copied().fold(0.0, f64::max);
-        (largest(self.dual_b()), largest(self.dual_e()))
+        (largest(&self.duals.b), largest(&self.duals.e))
+    }
+
+    /// Writes the arrays `states`, `v`, `pair_states`, `pair_actions`, `q`, `dual_b` and `dual_e`, numbered as in the
+    /// data. The file is there once the writer is finished.
+    pub fn write_npz(&self, path: &Path, data: &EmpiricalMdp) -> Result<NpzWriter, DataError> {
+        let (states, pairs) = (self.v.len(), self.q.len());
+        let mut npz = NpzWriter::create(path)?;
+        npz.array_i64("states", &[states], &data.state_labels[..states])?;
+        npz.array_f64("v", &[states], &self.v)?;
+        let pair_states: Vec<i64> = (0..pairs).map(|pair| data.pair_state_label(pair)).collect();
+        npz.array_i64("pair_states", &[pairs], &pair_states)?;
+        npz.array_i64("pair_actions", &[pairs], &data.pair_actions)?;
+        npz.array_f64("q", &[pairs], &self.q)?;
+        npz.array_f64("dual_b", &[pairs], &self.duals.b)?;
+        npz.array_f64("dual_e", &[pairs], &self.duals.e)?;
+        Ok(npz)
     }
 }
 
@@ -62,7 +71,7 @@ impl Solution {
 struct Point {
     q: Vec<f64>,
     v: Vec<f64>,
-    duals: Vec<f64>,
+    duals: PerFamily<Vec<f64>>,
     iterations: usize,
 }
 
@@ -72,24 +81,19 @@ struct Point {
 /// use album_tabular::{EmpiricalMdp, Lblp, MudWorld, Solver, solve};
 /// let data = EmpiricalMdp::new(&MudWorld::new(10, 0).down_right(50), 0.95)?;
 /// let lblp = Lblp::of_data(&data, 0.1, 0.05, 5)?;
-/// let solution = solve(&data.mdp, &lblp, Solver::Bellman)?;
+/// let solution = solve(&lblp, Solver::Bellman)?;
 /// assert!(solution.certificate.gap < 1e-12);
 /// # Ok::<(), album_tabular::TabularError>(())
 /// ```
-pub fn solve(mdp: &Mdp, lblp: &Lblp, solver: Solver) -> Result<Solution, TabularError> {
+pub fn solve(lblp: &Lblp<'_>, solver: Solver) -> Result<Solution, TabularError> {
     let start = Instant::now();
     let point = match solver {
-        Solver::Bellman => bellman::solve(mdp, lblp)?,
+        Solver::Bellman => bellman::solve(lblp)?,
+        Solver::InteriorPoint => program::by_interior_point(lblp)?,
         #[cfg(feature = "highs")]
-        Solver::Highs => highs::solve(lblp)?,
+        Solver::Highs => program::by_highs(lblp)?,
         #[cfg(not(feature = "highs"))]
-        Solver::Highs => {
-            return Err(TabularError::NotBuilt(
-                "this build has no HiGHS; build with `cargo build --release --features highs` \
-                 (needs cmake, a C++ compiler and libclang)"
-                    .into(),
-            ));
-        }
+        Solver::Highs => return Err(TabularError::NoHighs),
     };
     let solve_time = start.elapsed();
     let start = Instant::now();

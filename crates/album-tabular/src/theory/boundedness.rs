@@ -4,7 +4,7 @@
 //! equally often. There the mean of the update over all coordinates is governed by the common shift alone, and with a
 //! large epigraph penalty no other direction is tighter, so the condition decides what full updates do.
 
-use super::{Check, Effort, Lines};
+use super::{Check, Effort, Group, Lines};
 use crate::{
     Coefficients, EmpiricalMdp, Gradient, Relaxation, Rollout, TabularDataset, TabularError, boundedness,
 };
@@ -13,14 +13,13 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 
 pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
-    let mut lines = Lines::new("boundedness");
+    let mut lines = Lines::new(Group::Boundedness);
     let sets = (effort.instances / 2).max(10);
     for (gradient, name) in [(Gradient::Detached, "detached"), (Gradient::Plain, "plain")] {
         let (mut slope_error, mut agree, mut violated) = (0.0f64, 0, 0);
         for i in 0..sets {
             let case = Case::draw(i as u64, gradient)?;
-            let predicted =
-                boundedness(&case.coefficients, case.gamma(), case.k, gradient == Gradient::Detached);
+            let predicted = boundedness(&case.coefficients, case.gamma(), case.k, gradient);
             violated += usize::from(!predicted.holds());
             slope_error = slope_error.max((case.slope_far_below() - predicted.slope()).abs());
             agree += usize::from(case.drifts() != predicted.holds());
@@ -118,7 +117,7 @@ impl Case {
             }
             relaxation.descend(&mut q, &mut v, rate, self.gradient);
         }
-        // A violated condition predicts at least this fall over the second half; a bounded update only rocks.
+        // A violated condition predicts at least this fall over the second half; a bounded update only oscillates.
         let margin = 0.1 * (self.coefficients.omega_q + self.coefficients.omega_v);
         let predicted_fall = (STEPS / 2) as f64 * rate * margin / coordinates;
         halfway - mean(&q, &v) > 0.5 * predicted_fall

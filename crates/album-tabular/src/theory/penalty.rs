@@ -1,18 +1,17 @@
 //! Exactness of the hinge relaxation: penalties above the largest dual variables leave the minimiser in place,
 //! whatever the rollout penalty and K; below them, where the bound is tight, they do not.
 
-use super::{Check, Effort, Lines};
+use super::{Check, Effort, Group, Lines, worse};
 use crate::lp::Outcome;
 use crate::random::{random_mdp, random_policy};
 use crate::{
-    Coefficients, Lblp, Mdp, Relaxation, Rollout, Solution, Solver, TabularError, Weights, max_difference,
-    solve,
+    Lblp, Mdp, PerFamily, Relaxation, Rollout, Solution, Solver, TabularError, Weights, max_difference, solve,
 };
 use album_base::rng;
 use rand::RngExt;
 
 pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
-    let mut lines = Lines::new("penalty");
+    let mut lines = Lines::new(Group::Penalty);
     let instances = (effort.instances / 10).max(2);
     let mut worst = 0.0f64;
     let mut below = [(usize::MAX, f64::INFINITY); 2];
@@ -24,15 +23,15 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         let weights = Weights { c_q: draw(mdp.pairs()), c_v: draw(mdp.decision_states()) };
         let policy = random_policy(seed, &mdp);
         let rollout = Rollout::expected(&mdp, &policy, 2)?;
-        let lblp = Lblp::new(&mdp, &weights, &rollout)?;
-        let optimum = solve(&mdp, &lblp, Solver::Bellman)?;
+        let lblp = Lblp::new(&mdp, weights.clone(), rollout.clone())?;
+        let optimum = solve(&lblp, Solver::Bellman)?;
         let (dual_b, dual_e) = optimum.penalty_thresholds();
 
         for (lambda_k, k) in [(0.0, 2), (1.0, 2), (1.0, 10), (50.0, 5)] {
             let rollout = Rollout::expected(&mdp, &policy, k)?;
             let distance =
                 distance(&mdp, &rollout, &weights, (1.01 * dual_b, 1.01 * dual_e, lambda_k), &optimum)?;
-            worst = if distance > worst || distance.is_nan() { distance } else { worst };
+            worst = worse(worst, distance);
         }
         // The duals are unique, and so the bound is tight, where every state has one best action.
         if action_gap(&mdp, &optimum) > 1e-3 {
@@ -69,10 +68,10 @@ fn distance(
     (lambda_b, lambda_e, lambda_k): (f64, f64, f64),
     optimum: &Solution,
 ) -> Result<f64, TabularError> {
-    let penalties = Coefficients { lambda_b, lambda_e, lambda_k, ..Coefficients::default() };
+    let penalties = PerFamily { b: lambda_b, e: lambda_e, kq: lambda_k, kv: lambda_k };
     let relaxation = Relaxation::of_program(mdp, rollout, weights.clone(), penalties);
-    Ok(match relaxation.as_program(None).solve()? {
-        Outcome::Optimal(x) => {
+    Ok(match relaxation.as_program(None)?.solve()? {
+        Outcome::Optimal { x, .. } => {
             let (q, v) = (&x[..mdp.pairs()], &x[mdp.pairs()..mdp.pairs() + mdp.decision_states()]);
             max_difference(q, &optimum.q).max(max_difference(v, &optimum.v))
         }

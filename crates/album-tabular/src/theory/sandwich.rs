@@ -1,6 +1,6 @@
 //! The sandwich: what the data earned <= the best it supports <= the optimum of the world.
 
-use super::{Effort, Evidence, Lines, Verified};
+use super::{Effort, Evidence, Group, Lines, Verified};
 use crate::{
     EmpiricalMdp, Lblp, MudWorld, Solver, TabularError, best_dataset_return, policy_value, solve,
     value_iteration,
@@ -45,11 +45,25 @@ impl Violations {
     }
 }
 
-/// `G_D <= Q*_D` at every pair with a complete trajectory: the part that needs no knowledge of the world.
-/// `None` where the data is not deterministic and the statement does not apply.
-pub fn lower_bound(data: &EmpiricalMdp, q_d: &[f64]) -> Option<Violations> {
+/// What the sandwich says about a solution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Comparison {
+    /// Some pair has several successors, and a lucky recorded return may exceed every value.
+    Stochastic,
+    /// No recorded trajectory ends in a state that the data never leaves.
+    NoCompleteReturn,
+    /// `G_D <= Q*_D`, and `Q*_D <= Q*` where the world is known.
+    Compared(Violations),
+}
+
+/// Compares `q_d = Q*_D` with the recorded returns and, where it is known, with the optimum of the world.
+pub fn compare(
+    data: &EmpiricalMdp,
+    q_d: &[f64],
+    world: Option<&MudWorld>,
+) -> Result<Comparison, TabularError> {
     if !data.mdp.is_deterministic() {
-        return None;
+        return Ok(Comparison::Stochastic);
     }
     let mut violations = Violations::default();
     for (g, q) in best_dataset_return(data).into_iter().zip(q_d) {
@@ -57,10 +71,17 @@ pub fn lower_bound(data: &EmpiricalMdp, q_d: &[f64]) -> Option<Violations> {
             violations.see(g, *q);
         }
     }
-    Some(violations)
+    if let Some(world) = world {
+        violations.see_all(q_d, &world_values(world, data, data.mdp.gamma())?);
+    }
+    Ok(match violations.compared {
+        0 => Comparison::NoCompleteReturn,
+        _ => Comparison::Compared(violations),
+    })
 }
 
 /// The three values of one seed at every pair of the data.
+#[derive(Debug)]
 pub struct Sandwich {
     /// `G_D(s,a)`; `None` where no recorded trajectory runs to its end.
     pub g: Vec<Option<f64>>,
@@ -75,10 +96,9 @@ impl Sandwich {
     pub fn of_mudworld(size: usize, seed: u64, gamma: f64) -> Result<(Self, EmpiricalMdp), TabularError> {
         let world = MudWorld::new(size, seed);
         let data = EmpiricalMdp::new(&world.down_right(2000), gamma)?;
-        let lblp = Lblp::of_data(&data, 0.1, 0.05, 10)?;
-        let solution = solve(&data.mdp, &lblp, Solver::Bellman)?;
+        let q_d = solve(&Lblp::of_data(&data, 0.1, 0.05, 10)?, Solver::Bellman)?.q;
         let q_star = world_values(&world, &data, gamma)?;
-        Ok((Sandwich { g: best_dataset_return(&data), q_d: solution.q, q_star }, data))
+        Ok((Sandwich { g: best_dataset_return(&data), q_d, q_star }, data))
     }
 
     /// Both inequalities at every pair.
@@ -107,7 +127,7 @@ pub fn world_values(world: &MudWorld, data: &EmpiricalMdp, gamma: f64) -> Result
 
 pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
     let gamma = 0.95;
-    let mut lines = Lines::new("sandwich");
+    let mut lines = Lines::new(Group::Sandwich);
     let (mut q, mut v, mut beta, mut covered) =
         (Violations::default(), Violations::default(), Violations::default(), Violations::default());
     let mut worlds = Vec::new();

@@ -1,12 +1,12 @@
 //! Stationarity of `(Q*_D, V*_D)` under the detached update: the two propositions, the corollary and the two remarks,
 //! each on instances that satisfy its hypotheses and on instances that break them.
 
-use super::{Check, Effort, Lines};
+use super::{Check, Effort, Group, Lines};
 use crate::lp::Outcome;
 use crate::random::{random_dataset, random_mdp};
 use crate::{
-    Coefficients, EmpiricalMdp, Mdp, Regime, Relaxation, Rollout, Stationarity, TabularDataset, TabularError,
-    boundedness, value_iteration,
+    Coefficients, EmpiricalMdp, Family, Gradient, Mdp, Regime, Relaxation, Rollout, Stationarity,
+    TabularDataset, TabularError, boundedness, hinge, residuals, value_iteration,
 };
 use album_base::rng;
 use rand::RngExt;
@@ -35,16 +35,35 @@ impl Instance {
     /// without any selection by solving that convex problem as an LP.
     fn minimises_fixed_loss(&self, c: &Coefficients) -> Result<bool, TabularError> {
         let relaxation = Relaxation::of_data(&self.data, &self.rollout, *c);
-        let y_k: Vec<f64> = (0..self.q.len()).map(|pair| self.rollout.y_k(pair, &self.v)).collect();
-        let program = relaxation.as_program(Some(&y_k));
+        let program = relaxation.as_program(Some(&self.rollout.targets(&self.v)))?;
         let here = relaxation.value(&self.q, &self.v);
         Ok(match program.solve()? {
-            Outcome::Optimal(x) => {
+            Outcome::Optimal { x, .. } => {
                 let best: f64 = program.objective.iter().zip(&x).map(|(c, x)| c * x).sum();
                 here <= best + 1e-7 * (1.0 + here.abs())
             }
             _ => false,
         })
+    }
+}
+
+impl Instance {
+    /// The aggregate without stop_gradient at a random point of data without absorbing states, from its hinges and
+    /// from the sum of the plain update.
+    fn plain_aggregate_error(&self, c: &Coefficients, gamma: f64, k: i32, rng: &mut impl RngExt) -> f64 {
+        let mut near = |x: &[f64]| x.iter().map(|x| x + rng.random_range(-0.5..0.5)).collect::<Vec<f64>>();
+        let (q, v) = (near(&self.q), near(&self.v));
+        let relaxation = Relaxation::of_data(&self.data, &self.rollout, *c);
+        let (g_q, g_v) = relaxation.subgradient(&q, &v, Gradient::Plain);
+        let g = residuals(&self.data.mdp, &self.rollout, &q, &v);
+        let selected = |family: Family| {
+            let active = g[family].iter().zip(&relaxation.pair_weight).map(|(g, d)| d * hinge(*g).1);
+            relaxation.penalties[family] * active.sum::<f64>()
+        };
+        let expected = c.omega_q + c.omega_v
+            - (1.0 - gamma) * selected(Family::B)
+            - (1.0 - gamma.powi(k)) * (selected(Family::KQ) + selected(Family::KV));
+        (g_q.iter().chain(&g_v).sum::<f64>() - expected).abs()
     }
 }
 
@@ -98,7 +117,7 @@ fn single_path(seed: u64, length: i64, gamma: f64, k: usize) -> Result<Instance,
 }
 
 pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
-    let mut lines = Lines::new("stationarity");
+    let mut lines = Lines::new(Group::Stationarity);
     let instances = (effort.instances / 5).max(4);
     selections_decide(&mut lines, effort, instances)?;
     rollout_regime(&mut lines, effort, instances)?;
@@ -176,7 +195,8 @@ fn rollout_regime(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> R
         // Broken hypotheses: lambda_K below omega_Q; a continuation that gives something away.
         let too_small = Coefficients { lambda_k: 0.99 * base.omega_q, ..base };
         let poor = mixed(seed)?;
-        let given_away = (0..poor.q.len()).any(|p| poor.q[p] - poor.rollout.y_k(p, &poor.v) > 1e-6);
+        let y_k = poor.rollout.targets(&poor.v);
+        let given_away = poor.q.iter().zip(y_k).any(|(q, y_k)| q - y_k > 1e-6);
         for (instance, c) in [(&instance, too_small), (&poor, Coefficients { lambda_k: 1e3, ..base })] {
             if std::ptr::eq(instance, &poor) && !given_away {
                 continue;
@@ -248,7 +268,7 @@ fn one_step_regime(lines: &mut Lines, instances: usize) -> Result<(), TabularErr
         if let Some(z) = question.selections(&at, Regime::OneStep)? {
             at_bound += 1;
             let d = 1.0 / length as f64;
-            for (t, u) in z.u.iter().enumerate() {
+            for (t, u) in z.b.iter().enumerate() {
                 let exact = total * d * (1.0 - gamma.powi(t as i32 + 1)) / (1.0 - gamma);
                 formula = formula.max((u - exact).abs() / d);
             }
@@ -270,7 +290,7 @@ fn one_step_regime(lines: &mut Lines, instances: usize) -> Result<(), TabularErr
 
 /// Remark: summed over all coordinates, balance is the boundedness condition.
 fn aggregate(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> Result<(), TabularError> {
-    let (mut identity, mut found, mut refused, mut violating) = (0.0f64, 0, 0, 0);
+    let (mut identity, mut plain_identity, mut found, mut refused, mut violating) = (0.0f64, 0.0f64, 0, 0, 0);
     for seed in 0..instances as u64 {
         // A ring: no absorbing states, so that everything can be shifted.
         let mut rng = rng::stream(seed, "ring");
@@ -291,7 +311,8 @@ fn aggregate(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> Result
                 found += 1;
                 identity = identity.max((question.aggregate(z) - c.omega_q - c.omega_v).abs());
             }
-            if !boundedness(&c, gamma, 3, true).holds() {
+            plain_identity = plain_identity.max(instance.plain_aggregate_error(&c, gamma, 3, &mut rng));
+            if !boundedness(&c, gamma, 3, Gradient::Detached).holds() {
                 violating += 1;
                 refused += usize::from(selections.is_none());
             }
@@ -302,6 +323,12 @@ fn aggregate(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> Result
         format!("sum of the balance = omega_Q + omega_V ({found} stationary cases): largest difference"),
         identity,
         1e-7,
+    );
+    lines.at_most(
+        "without stop_gradient: sum of the update = omega_Q + omega_V - (1 - gamma) sum u - (1 - gamma^K) sum (w + x): \
+         largest difference at random points",
+        plain_identity,
+        1e-10,
     );
     lines.exactly(
         format!("condition (i) violated ({violating} cases without absorbing states): not stationary"),
