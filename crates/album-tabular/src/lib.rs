@@ -1,7 +1,8 @@
 //! Finite MDPs and the Lifted Bellman Linear Program (LBLP): the best values that a fixed dataset supports, exactly.
 //!
 //! A dataset induces an [`EmpiricalMdp`]; its [`Lblp`] has `(Q*_D, V*_D)` as unique minimiser; [`solve`] finds it with
-//! all dual variables and a certificate that shares no code with the solver.
+//! all dual variables and a certificate that shares no code with the solver. For recorded transitions with continuous
+//! states, [`in_sample_values`] gives V*_D of every transition.
 //!
 //! ```
 //! use album_tabular::{EmpiricalMdp, Lblp, Solver, TabularDataset, solve};
@@ -21,8 +22,9 @@
 //! # Ok::<(), album_tabular::TabularError>(())
 //! ```
 //!
-//! Around it: the hinge [`Relaxation`] that ALBUM's critic is trained on, the K-step [`Repair`] iteration, the
-//! [`boundedness`] condition, [`Stationarity`], and [`theory`], which checks every statement with numbers.
+//! Around it: the four constraint families ([`Family`]), the hinge [`Relaxation`] that ALBUM's critic is trained on, the
+//! K-step [`Repair`] iteration, the [`boundedness`] condition, [`Stationarity`], and [`theory`], which checks every
+//! statement with numbers on [`random`] MDPs and on [`MudWorld`].
 
 mod coefficients;
 mod dataset;

@@ -39,7 +39,7 @@ fn a_long_horizon_on_stochastic_data_assembles_nothing() {
     Columns {
         states: (0..rows).map(state).collect(),
         actions: vec![0; rows as usize],
-        next_states: (0..rows).map(|i| (i * 104_729 + i * i) % states).collect(),
+        next_states: (0..rows).map(|i| (i * 104_729 + i / states * 7907) % states).collect(),
         rewards: (0..rows).map(|i| (i % 17) as f64 - 9.0).collect(),
         terminals: vec![true; rows as usize],
     }
