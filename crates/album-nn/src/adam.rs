@@ -33,6 +33,15 @@ pub struct Adam {
     second: Buffer,
 }
 
+impl std::fmt::Debug for Adam {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Adam")
+            .field("learning_rate", &self.learning_rate)
+            .field("steps", &self.step)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Adam {
     /// Zero moments for `net`; betas 0.9 and 0.999, epsilon 1e-8, no weight decay.
     pub fn new(net: &Mlp, learning_rate: f64) -> Self {

@@ -33,8 +33,9 @@
 //! # What can be relied on
 //!
 //! * Results do not depend on the number of threads: every entry of a product is one chain of
-//!   multiply-adds in index order, and no sum is split between threads. They are also the same on AVX2,
-//!   AVX-512 and NEON, which are chosen when the program starts.
+//!   multiply-adds in index order, and no sum is split between threads. The products are also the same on
+//!   AVX2, AVX-512 and NEON, which are chosen when the program starts. Functions of the tape such as
+//!   [`Var::exp`] and [`Var::tanh`] are the platform's: their last digits may differ between platforms.
 //! * An output row depends only on its input row, not on the batch around it.
 //! * Rows whose gradient is exactly zero, which hinge losses make common, cost nothing on the way back.
 //! * After the first steps a training step allocates no memory.

@@ -1,6 +1,7 @@
 //! A persistent thread pool: one parallel loop at a time, the caller works too.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -50,6 +51,11 @@ struct Shared {
 
 const CLOSED: u64 = 1 << 63;
 
+thread_local! {
+    /// Whether this thread is in the body of a parallel loop.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A loop body with its lifetime erased; see [`Pool::run`] for why that is sound.
 #[derive(Clone, Copy)]
 struct Job {
@@ -59,6 +65,12 @@ struct Job {
 
 // SAFETY: the body is `Sync`, and `Pool::run` keeps it alive while any worker can reach it.
 unsafe impl Send for Job {}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("threads", &self.threads()).field("isa", &self.isa).finish()
+    }
+}
 
 impl Pool {
     /// A pool of `threads` threads, the caller's included, with the best kernels for this processor.
@@ -108,6 +120,7 @@ impl Pool {
             (0..count).for_each(body);
             return;
         }
+        assert!(!INSIDE.get(), "a parallel loop cannot start another one: it would wait for itself");
         let _running = lock(&self.crew.running);
         let shared = &*self.crew.shared;
         // SAFETY: only the lifetime changes. Workers take the job and count themselves busy under its
@@ -136,6 +149,22 @@ impl Pool {
     }
 }
 
+/// Marks its thread as being in a parallel loop until it is dropped, by unwinding too.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        INSIDE.set(true);
+        Inside
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
 impl Drop for Crew {
     fn drop(&mut self) {
         {
@@ -152,6 +181,7 @@ impl Drop for Crew {
 
 /// Claims indices until none is left.
 fn take_turns(next: &AtomicUsize, count: usize, body: &(dyn Fn(usize) + Sync)) {
+    let _inside = Inside::enter();
     loop {
         let i = next.fetch_add(1, Ordering::Relaxed);
         if i >= count {
@@ -213,6 +243,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_loop_within_a_loop_is_refused() {
+        let pool = Pool::new(2);
+        let nested = catch_unwind(AssertUnwindSafe(|| pool.run(2, &|_| pool.run(2, &|_| {}))));
+        assert!(nested.is_err());
+        // And the pool goes on.
+        pool.run(4, &|_| {});
+    }
 
     #[test]
     fn every_index_runs_once() {

@@ -41,7 +41,12 @@ struct NetGradient {
     buffer: Buffer,
     /// Whether it belongs to the step under way.
     live: bool,
+    /// Steps since it was needed.
+    idle: u32,
 }
+
+/// Steps after which the gradient buffer of a network that is not differentiated any more is dropped.
+const MOST_IDLE: u32 = 1000;
 
 /// Where the time of a step went; see [`Tape::timings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,6 +78,13 @@ pub(crate) struct Inner {
     differentiated: bool,
 }
 
+impl std::fmt::Debug for Tape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let inner = self.inner.borrow();
+        f.debug_struct("Tape").field("pool", &self.pool).field("values", &inner.live).finish_non_exhaustive()
+    }
+}
+
 impl Tape {
     /// An empty tape whose networks run on `pool`.
     pub fn new(pool: &Pool) -> Self {
@@ -91,7 +103,11 @@ impl Tape {
         inner.parts.clear();
         inner.applications[..inner.live_applications].iter_mut().for_each(Application::release);
         inner.live_applications = 0;
-        inner.gradients.iter_mut().for_each(|g| g.live = false);
+        // Buffers of networks that are gone must not pile up; those that rest for some steps keep theirs.
+        inner.gradients.retain_mut(|g| {
+            g.idle = if std::mem::replace(&mut g.live, false) { 0 } else { g.idle + 1 };
+            g.idle < MOST_IDLE
+        });
         inner.timings = Timings::default();
         inner.operations = 0.0;
         inner.differentiated = false;
@@ -198,7 +214,7 @@ impl Tape {
         }
         if collect && !inner.gradients.iter().any(|g| g.net == net.id()) {
             let buffer = Buffer::zeros(net.layout().len());
-            inner.gradients.push(NetGradient { net: net.id(), buffer, live: false });
+            inner.gradients.push(NetGradient { net: net.id(), buffer, live: false, idle: 0 });
         }
         inner.timings.forward += started.elapsed();
         inner.operations += 2.0 * rows as f64 * net.layout().products() as f64;

@@ -16,6 +16,12 @@ pub struct Var<'t> {
     index: u32,
 }
 
+impl std::fmt::Debug for Var<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Var({} x {})", self.rows(), self.cols())
+    }
+}
+
 impl<'t> Var<'t> {
     pub(crate) fn new(tape: &'t Tape, index: usize) -> Self {
         Self { tape, index: index as u32 }
