@@ -212,7 +212,7 @@ impl Agent for Learner {
         metrics.clear();
         let (mut noise, reward_scale) = (Noise::at(self.seed, 0), self.common.reward_scale);
         self.each_stage(batch, 0, &mut noise, true, |_, _, _, loss| {
-            loss.measures.read(reward_scale, metrics)
+            loss.measures.read(reward_scale, metrics);
         });
     }
 

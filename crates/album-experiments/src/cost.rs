@@ -13,6 +13,9 @@ pub const ACTOR_EVERY_STEP: &str = "rebrac*";
 /// What times and memory are relative to.
 const BASE: &str = "ALBUM";
 
+/// What a Pareto figure has on its horizontal axis.
+type Axis = fn(&AgentCost) -> Option<f64>;
+
 /// What `cost.json` holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Costs {
@@ -277,7 +280,7 @@ impl Costs {
     /// operations, as its caption argues, and by time on this machine.
     pub fn pareto(&self, published: &Published) -> Figure {
         let sets = [("Ten environments", "main"), ("Five environments, with chunking", "chunking")];
-        let axes: [(&str, fn(&AgentCost) -> Option<f64>); 2] = [
+        let axes: [(&str, Axis); 2] = [
             ("GFLOP per step", |cost| Some(cost.gflop_per_step)),
             ("ms per step here", AgentCost::ms_per_step),
         ];

@@ -94,7 +94,8 @@ pub fn run(
     let outcome = work(results, run, resources, host);
     match &outcome {
         Ok(()) => results.mark_finished(&run.id)?,
-        Err(Error::Stopped(_) | Error::Train(TrainError::Locked { .. })) => {}
+        Err(Error::Stopped(_)) => {}
+        Err(Error::Train(e)) if matches!(**e, TrainError::Locked { .. }) => {}
         Err(error) => {
             let note = FailureNote { code: Some(error.exit_code()), message: error.to_string() };
             results.fail(&run.id, &note)?;

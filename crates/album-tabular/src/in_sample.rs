@@ -174,6 +174,7 @@ mod tests {
     use album_base::rng::stream;
     use album_data::Rows;
     use rand::RngExt;
+    use std::collections::BTreeMap;
 
     /// Episodes of 40 transitions whose states are drawn by `state`.
     fn walks(seed: u64, episodes: usize, mut state: impl FnMut(usize) -> f32) -> Rows {
@@ -203,14 +204,14 @@ mod tests {
         let rows = walks(2, 60, |_| rng.random_range(0..50) as f32);
         let gamma = 0.9;
         // The same by sweeping over tables of means, without any of this crate's types.
-        let mut by_pair: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
+        let mut by_pair: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
         let key = |row: usize| (rows.observations[row].to_bits(), rows.actions[row].to_bits());
         (0..rows.terminals.len())
             .filter(|&row| !rows.terminals[row])
             .for_each(|row| by_pair.entry(key(row)).or_default().push(row));
-        let mut v: HashMap<u32, f64> = HashMap::new();
+        let mut v: BTreeMap<u32, f64> = BTreeMap::new();
         for _ in 0..600 {
-            let mut next: HashMap<u32, f64> = HashMap::new();
+            let mut next: BTreeMap<u32, f64> = BTreeMap::new();
             for (&(state, _), occurrences) in &by_pair {
                 let sum: f64 = occurrences
                     .iter()

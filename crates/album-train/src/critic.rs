@@ -90,7 +90,7 @@ pub struct DataStatistics {
 impl DataStatistics {
     /// Solves for the values and counts the goals.
     pub fn of(data: &Dataset, gamma: f64) -> Result<Self, TrainError> {
-        let v_star = in_sample_values(data, gamma)?.summary;
+        let v_star = in_sample_values(data, gamma).map_err(Box::new)?.summary;
         let episodes = data.episodes();
         let reaches_goal = |&episode: &usize| {
             let first = episodes.start(episode);

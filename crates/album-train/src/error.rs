@@ -164,7 +164,7 @@ pub enum TrainError {
 
     /// V*_D of the data could not be computed.
     #[error("V*_D of the data: {0}")]
-    InSampleValues(#[from] TabularError),
+    InSampleValues(#[from] Box<TabularError>),
 
     /// The environment failed during an evaluation.
     #[error("evaluation: {0}")]

@@ -162,7 +162,7 @@ pub(crate) mod tests {
         };
         // Numbers that text must hold to the last bit.
         let blueprint = serde_json::json!({
-            "encoding": { "observation_dim": 1, "standard": [[0.1f32, 1.0f32 / 3.0]], "frequencies": [1.17549435e-38f32] },
+            "encoding": { "observation_dim": 1, "standard": [[0.1f32, 1.0f32 / 3.0]], "frequencies": [f32::MIN_POSITIVE] },
             "action_dim": 2,
             "value_range": [-98.700005f32, 0.1f32 + 0.2f32],
         });

@@ -13,7 +13,7 @@ pub enum Error {
     Usage(String),
     /// Tabular input or solvers.
     #[error(transparent)]
-    Tabular(#[from] TabularError),
+    Tabular(Box<TabularError>),
     /// A file that cannot be read or written.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -39,7 +39,7 @@ pub enum Error {
     Load(String),
     /// Training, checkpoints, run directories.
     #[error(transparent)]
-    Train(#[from] album_train::TrainError),
+    Train(Box<album_train::TrainError>),
     /// Environments and the Python they need.
     #[error(transparent)]
     Env(#[from] EnvError),
@@ -64,12 +64,13 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
-            Error::Tabular(TabularError::Data(e)) | Error::Data(e) => match e {
-                DataError::Io { .. } => 5,
+            Error::Data(DataError::Io { .. }) => 5,
+            Error::Data(_) => 3,
+            Error::Tabular(e) => match &**e {
+                TabularError::Data(DataError::Io { .. }) => 5,
+                e if e.is_numerical() => 4,
                 _ => 3,
             },
-            Error::Tabular(e) if e.is_numerical() => 4,
-            Error::Tabular(_) => 3,
             Error::Numerical(_) => 4,
             Error::Config(_) | Error::NoHome(_) | Error::Load(_) => 3,
             Error::Train(e) if e.is_numerical() => 4,
@@ -88,6 +89,18 @@ impl Error {
     pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let what = path.display().to_string();
         move |source| Error::Io { what, source }
+    }
+}
+
+impl From<TabularError> for Error {
+    fn from(error: TabularError) -> Self {
+        Error::Tabular(Box::new(error))
+    }
+}
+
+impl From<album_train::TrainError> for Error {
+    fn from(error: album_train::TrainError) -> Self {
+        Error::Train(Box::new(error))
     }
 }
 

@@ -46,9 +46,7 @@ impl Run {
         let loaded = load(&config)?;
         let data = &loaded.data;
         let agent = new_agent(&config, data, resources)?;
-        Segments::new(agent.segments())
-            .and_then(|segments| segments.fits(&data))
-            .map_err(TrainError::from)?;
+        Segments::new(agent.segments()).and_then(|segments| segments.fits(data)).map_err(TrainError::from)?;
         let evaluator = evaluator(&config, resources)?;
         let directory = RunDir::create(directory, &config.to_toml()?)?;
         Ok(Run { config, loaded, agent, evaluator, directory })
@@ -128,10 +126,15 @@ pub fn read_config(run: &Path) -> Result<RunConfig, Error> {
     config::read(&text, &run.join("config.toml").display().to_string())
 }
 
-/// The result of a run that has come to its end.
+/// The result of a run that has come to its end. A result of another configuration is none of this run.
 pub fn finished(run: &Path) -> Result<Option<RunResult>, Error> {
-    RunDir::config_of(run)?;
-    Ok(Records::result_of(run)?.filter(|result| result.finished))
+    let config = read_config(run)?;
+    let own = |result: &RunResult| {
+        result.finished
+            && result.task == config.problem.to_string()
+            && (&result.agent, result.seed, result.steps) == (&config.agent, config.seed, config.train.steps)
+    };
+    Ok(Records::result_of(run)?.filter(own))
 }
 
 /// `runs/PROBLEM/AGENT-seedN`, with a number behind it where that exists already.

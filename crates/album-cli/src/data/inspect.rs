@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         bytes,
         task: task.map(|task| task.to_string()),
         own_rewards,
-        diagnosis: diagnosis,
+        diagnosis,
     };
     if args.json { output::print_json(&output) } else { output::print(&text(&output)) }
 }

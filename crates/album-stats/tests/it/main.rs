@@ -1,4 +1,6 @@
 //! The integration tests of album-stats, by topic, in one program: linking is most of what building a test costs.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
+
 mod rliable;
 mod statistics;

@@ -101,11 +101,7 @@ fn feasible_points(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> 
     }
     let points = format!("{} random feasible (Q, V)", HORIZONS.len() * instances);
     lines.at_most(format!("{points}: largest g_B, g_E"), one_step, 1e-9);
-    lines.at_most(
-        format!("the same, expected rollouts of random policies: largest g_KQ, g_KV"),
-        expected,
-        1e-9,
-    );
+    lines.at_most("the same, expected rollouts of random policies: largest g_KQ, g_KV", expected, 1e-9);
     lines.at_most(
         format!("{points}, recorded rollouts, any choice of trajectory: largest g_KQ, g_KV"),
         recorded,

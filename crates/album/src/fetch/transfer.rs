@@ -85,7 +85,7 @@ impl Transfer<'_> {
                 self.part.write(&first)?;
             }
             206 if resumes && rest && now == Record { date: None, ..self.part.origin.clone() } => {
-                self.make_room(size)?
+                self.make_room(size)?;
             }
             206 | 416 if resumes => {
                 self.part.restart(Record::default())?;

@@ -1,3 +1,5 @@
 //! The integration tests of album, by topic, in one program: linking is most of what building a test costs.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
+
 mod doctor;
