@@ -256,8 +256,10 @@ fn only_our_folders_are_replaced_and_only_if_asked() {
     let thesis = dir.path().join("thesis");
     fs::create_dir(&thesis).unwrap();
     fs::write(thesis.join("thesis.tex"), "\\end").unwrap();
-    assert!(again(&thesis, true).unwrap_err().to_string().contains("not a folder of imported columns"));
-    assert!(again(&thesis.join("thesis.tex"), true).unwrap_err().to_string().contains("no folder"));
+    assert!(again(&thesis, true).unwrap_err().to_string().contains("not an imported folder"));
+    assert!(
+        again(&thesis.join("thesis.tex"), true).unwrap_err().to_string().contains("not a readable folder")
+    );
     assert_eq!(names(&thesis), ["thesis.tex"]);
 }
 
