@@ -36,7 +36,7 @@ impl Learner {
     /// A fresh agent for `data`; `total_steps` is what schedules stretch over.
     ///
     /// ```
-    /// use album_agents::{Agent, Common, Learner, album};
+    /// use album_agents::{Agent, Common, Learner, agents::album};
     /// # use album_data::{Dataset, Rows};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let data = Dataset::from_rows(Rows {
