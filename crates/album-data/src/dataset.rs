@@ -7,6 +7,7 @@ use album_base::hex::hex;
 use album_base::rng;
 use sha2::{Digest, Sha256};
 
+use crate::action_space::ActionSpace;
 use crate::column::{Column, sha256};
 use crate::episodes::{Episodes, Location};
 use crate::error::{DataError, Place};
@@ -28,7 +29,7 @@ pub struct Rows {
     pub action_dim: usize,
     /// The states, row by row.
     pub observations: Vec<f32>,
-    /// The action taken in each state.
+    /// The action taken in each state: within ±1, or as [`Dataset::in_space`] says.
     pub actions: Vec<f32>,
     /// The reward of each state and action.
     pub rewards: Vec<f32>,
@@ -100,6 +101,7 @@ pub struct Dataset {
     rewards: Column,
     masks: Column,
     episodes: Episodes,
+    action_space: ActionSpace,
 }
 
 /// Why a dataset cannot be split into training and held-out episodes.
@@ -115,8 +117,35 @@ pub enum HoldOutError {
 }
 
 impl Dataset {
-    /// Checks rows made in memory and takes them over. Actions are clipped.
+    /// Checks rows made in memory and takes them over. Actions are those of the box [-1, 1] and are clipped.
     pub fn from_rows(rows: Rows) -> Result<Self, DataError> {
+        let space = ActionSpace::unit(rows.action_dim);
+        Self::in_space(rows, space)
+    }
+
+    /// [`from_rows`](Self::from_rows) with the actions of a space: in its physical units, or the index of a choice.
+    ///
+    /// ```
+    /// use album_data::{ActionSpace, Dataset, Rows};
+    ///
+    /// # fn main() -> Result<(), album_data::DataError> {
+    /// let rows = Rows {
+    ///     observation_dim: 1,
+    ///     action_dim: 1,
+    ///     observations: vec![0.0, 1.0, 2.0],
+    ///     actions: vec![0.0, 3.0, 0.0],
+    ///     rewards: vec![0.0; 3],
+    ///     masks: vec![1.0; 3],
+    ///     terminals: vec![false, false, true],
+    /// };
+    /// let choices = Dataset::in_space(rows.clone(), ActionSpace::Discrete { n: 4 })?;
+    /// assert_eq!(choices.action(1), [3.0]);
+    /// let volts = ActionSpace::Continuous { low: vec![0.0], high: vec![4.0] };
+    /// assert_eq!(Dataset::in_space(rows, volts)?.action(1), [0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn in_space(rows: Rows, space: ActionSpace) -> Result<Self, DataError> {
         let Rows { observation_dim, action_dim, terminals, .. } = rows;
         let (count, place) = (terminals.len(), Place::default());
         if terminals.last() == Some(&false) {
@@ -146,7 +175,14 @@ impl Dataset {
                 ));
             }
             if role == Role::Action {
-                clip(&mut data);
+                if space.dim() != width {
+                    let (found, expected) = (vec![count, width], format!("[{count}, {}]", space.dim()));
+                    return Err(DataError::WrongShape { place: place.array(name), found, expected });
+                }
+                take_in(&space, &mut data).map_err(|i| {
+                    value_error(place.array(name), &[count, width], i, data[i], "the index of a choice")
+                })?;
+                role.clear(&mut data, width, &terminals);
             }
             Ok(Column::from(data))
         };
@@ -156,7 +192,7 @@ impl Dataset {
             checked("rewards", rows.rewards, 1, Role::Reward)?,
             checked("masks", rows.masks, 1, Role::Mask)?,
         ];
-        Ok(Self::from_columns([observation_dim, action_dim], columns, episodes))
+        Ok(Self::from_columns([observation_dim, action_dim], columns, episodes).with_action_space(space))
     }
 
     /// Puts together columns that were checked while they were read.
@@ -165,7 +201,13 @@ impl Dataset {
         [observations, actions, rewards, masks]: [Column; 4],
         episodes: Episodes,
     ) -> Self {
-        Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes }
+        let action_space = ActionSpace::unit(action_dim);
+        Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes, action_space }
+    }
+
+    /// Says what the actions are, which were brought inside already.
+    pub(crate) fn with_action_space(self, action_space: ActionSpace) -> Self {
+        Self { action_space, ..self }
     }
 
     /// Number of transitions.
@@ -186,6 +228,11 @@ impl Dataset {
     /// Numbers in one action.
     pub fn action_dim(&self) -> usize {
         self.action_dim
+    }
+
+    /// What the actions are outside: bounds in physical units, or a number of choices.
+    pub fn action_space(&self) -> &ActionSpace {
+        &self.action_space
     }
 
     /// Where the episodes begin and end.
@@ -278,7 +325,7 @@ impl Dataset {
         self.state(self.row(transition) + 1)
     }
 
-    /// The action of a transition, within ±[`ACTION_LIMIT`].
+    /// The action of a transition: within ±[`ACTION_LIMIT`], or the index of a choice.
     pub fn action(&self, transition: usize) -> &[f32] {
         self.action_of_row(self.row(transition))
     }
@@ -312,7 +359,7 @@ impl Dataset {
     }
 
     /// SHA-256 of the contents as 64 hexadecimal digits: of the dimensions, the
-    /// episode lengths and the SHA-256 of each column. Equal data has an equal hash,
+    /// episode lengths, the SHA-256 of each column and an action space that is not the box [-1, 1]. Equal data has an equal hash,
     /// whatever file it came from and on every machine. Takes about a second for a
     /// gigabyte in memory; mapped columns bring theirs from their import.
     pub fn content_hash(&self) -> String {
@@ -331,6 +378,17 @@ impl Dataset {
             let slices =
                 || (0..self.episodes.len()).map(|e| of_rows(column, &self.episodes.rows_of(e), width));
             hash.update(column.known_sha256().filter(|_| whole).unwrap_or_else(|| sha256(slices())));
+        }
+        match &self.action_space {
+            unit if unit.is_unit() => {}
+            ActionSpace::Continuous { low, high } => {
+                hash.update(b"box");
+                low.iter().chain(high).for_each(|x| hash.update(x.to_le_bytes()));
+            }
+            ActionSpace::Discrete { n } => {
+                hash.update(b"discrete");
+                hash.update((*n as u64).to_le_bytes());
+            }
         }
         hex(&hash.finalize())
     }
@@ -390,8 +448,24 @@ impl PartialEq for Dataset {
             })
         };
         [self.observation_dim, self.action_dim] == [other.observation_dim, other.action_dim]
+            && self.action_space == other.action_space
             && lengths(self) == lengths(other)
             && (0..self.episodes.len()).all(equal)
+    }
+}
+
+/// Brings physical actions inside, and clips those of a box. The position of one that is no choice is the error.
+pub(crate) fn take_in(space: &ActionSpace, actions: &mut [f32]) -> Result<(), usize> {
+    match space {
+        ActionSpace::Continuous { .. } => {
+            space.from_physical(actions);
+            clip(actions);
+            Ok(())
+        }
+        ActionSpace::Discrete { n } => {
+            let bad = |x: &f32| !(*x >= 0.0 && (*x as usize) < *n && x.fract() == 0.0);
+            actions.iter().position(bad).map_or(Ok(()), Err)
+        }
     }
 }
 

@@ -276,6 +276,50 @@ pub enum DataError {
         looks_like: Vec<&'static str>,
     },
 
+    /// The columns of a log are not those that a dataset needs.
+    #[error("{place}: {problem}")]
+    Columns {
+        /// The file.
+        place: Place,
+        /// What was found, what was expected, and what to do.
+        problem: String,
+    },
+
+    /// One cell of a log does not fit its use.
+    #[error("{place}: column `{}`, {row}: found {found}, expected {expected}", .column.escape_debug())]
+    Cell {
+        /// The file.
+        place: Place,
+        /// The column.
+        column: String,
+        /// The row as users count them.
+        row: String,
+        /// What is there.
+        found: String,
+        /// What fits.
+        expected: &'static str,
+    },
+
+    /// The rows of a log are not episodes one after the other.
+    #[error("{place}: {row}: {problem}")]
+    Episode {
+        /// The file.
+        place: Place,
+        /// The row as users count them.
+        row: String,
+        /// What was found, what was expected, and what to do.
+        problem: String,
+    },
+
+    /// Something that only the user knows.
+    #[error("{place}: {question}")]
+    Undecided {
+        /// The file.
+        place: Place,
+        /// What cannot be told, why, and which options answer it.
+        question: String,
+    },
+
     /// There is not one transition to learn from.
     #[error("{place}: found no transition, expected an episode of at least two rows")]
     NoTransitions {

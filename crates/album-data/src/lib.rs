@@ -67,6 +67,7 @@
 //! # }
 //! ```
 
+mod action_space;
 mod batch;
 mod column;
 mod dataset;
@@ -79,8 +80,10 @@ pub mod ogbench;
 pub mod returns;
 mod sampler;
 mod segments;
+mod source;
 mod view;
 
+pub use action_space::ActionSpace;
 pub use batch::Batch;
 pub use dataset::{ACTION_LIMIT, Dataset, HoldOutError, Rows};
 pub use episodes::{Episodes, Location};
@@ -96,4 +99,7 @@ pub use load::{
 };
 pub use sampler::Sampler;
 pub use segments::{AfterGoal, KStepTail, SegmentConfig, SegmentError, Segments};
+pub use source::{
+    ActionKind, ColumnMap, ColumnMapError, Description, EndCounts, Ends, Format, Source, SourceData,
+};
 pub use view::View;

@@ -65,6 +65,7 @@ impl Error {
         match self {
             Error::Usage(_) => 2,
             Error::Data(DataError::Io { .. }) => 5,
+            Error::Data(DataError::Undecided { .. }) => 2,
             Error::Data(_) => 3,
             Error::Tabular(e) => match &**e {
                 TabularError::Data(DataError::Io { .. }) => 5,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::dataset::{ACTION_LIMIT, Role};
 use crate::error::DataError;
 use crate::formats::npz::row_reader::RowReader;
-use crate::load::source::reserve;
+use crate::load::arrays::reserve;
 
 /// Numbers of an array that training refuses.
 #[derive(Debug, Clone, PartialEq, Serialize)]

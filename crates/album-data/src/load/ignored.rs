@@ -3,7 +3,7 @@
 use album_base::suggest;
 
 use crate::load::Labels;
-use crate::load::source::{RowKind, Source};
+use crate::load::arrays::{Arrays, RowKind};
 
 /// What a dataset is made of.
 const READ: [&str; 3] = ["observations", "actions", "terminals"];
@@ -15,7 +15,7 @@ const LABELS: [&str; 2] = ["rewards", "masks"];
 const ASIDE: [&str; 5] = ["qpos", "qvel", "button_states", "album_recipe", "episodes"];
 
 /// A sentence for every array that is not read, and why. Without `labels`, all that are known are kept.
-pub(crate) fn ignored(source: &Source, labels: Option<Labels<'_>>) -> Vec<String> {
+pub(crate) fn ignored(source: &Arrays, labels: Option<Labels<'_>>) -> Vec<String> {
     let own = match labels {
         None | Some(Labels::Own) => None,
         Some(Labels::Task(task)) => Some(format!("rewards and masks are those of the task {task}")),

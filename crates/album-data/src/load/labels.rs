@@ -5,8 +5,8 @@ use crate::dataset::Role;
 use crate::error::DataError;
 use crate::formats::npz::row_reader::RowReader;
 use crate::load::Labels;
+use crate::load::arrays::{Arrays, reserve};
 use crate::load::checks::{BadNumbers, OnBad, check, read};
-use crate::load::source::{Source, reserve};
 use crate::ogbench::{Goal, RowState};
 
 /// Rewards and masks, one for each row of the source.
@@ -19,7 +19,7 @@ pub(crate) struct RowLabels {
 /// Labels every row. `last` marks rows that have a state and nothing else. Where the source has rewards
 /// and no masks, `ended` says where the task ended.
 pub(crate) fn read_labels(
-    source: &Source,
+    source: &Arrays,
     labels: Labels<'_>,
     last: &[bool],
     ended: Option<&[bool]>,
@@ -32,7 +32,7 @@ pub(crate) fn read_labels(
             Ok(RowLabels { rewards: vec![0.0; rows].into(), masks: vec![1.0; rows].into(), bad: Vec::new() })
         }
         Labels::Own => {
-            if let Source::Folder(folder) = source {
+            if let Arrays::Folder(folder) = source {
                 let masks =
                     if source.contains("masks") { folder.map("masks")? } else { vec![1.0; rows].into() };
                 return Ok(RowLabels { rewards: folder.map("rewards")?, masks, bad: Vec::new() });
@@ -52,7 +52,7 @@ pub(crate) fn read_labels(
 }
 
 /// The labelling loop. Columns that only labels need pass by in parts.
-fn by_goal(source: &Source, goal: &Goal, last: &[bool], on_bad: OnBad) -> Result<RowLabels, DataError> {
+fn by_goal(source: &Arrays, goal: &Goal, last: &[bool], on_bad: OnBad) -> Result<RowLabels, DataError> {
     let (rows, place, needs) = (last.len(), source.place(), goal.needs());
     let wanted = |key, columns| (columns > 0).then(|| source.matrix(key, rows, columns)).transpose();
     let (mut qpos_reader, mut button_reader) =

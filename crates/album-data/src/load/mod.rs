@@ -1,9 +1,9 @@
 //! The loader: a file or folder in, a checked [`Dataset`] out.
 
+pub(crate) mod arrays;
 pub(crate) mod checks;
 mod ignored;
 mod labels;
-pub(crate) mod source;
 pub(crate) mod transitions;
 mod validation;
 
@@ -19,9 +19,9 @@ use crate::dataset::{Dataset, Role, UNFINISHED};
 use crate::episodes::Episodes;
 use crate::error::DataError;
 use crate::formats::npz::array::value_error;
+use crate::load::arrays::{Arrays, RowKind};
 use crate::load::checks::{OnBad, read};
 use crate::load::labels::{RowLabels, read_labels};
-use crate::load::source::{RowKind, Source};
 use crate::load::transitions::{Transitions, read_transitions};
 use crate::ogbench::{TaskName, fit};
 
@@ -120,11 +120,11 @@ pub fn load_unchecked(path: impl AsRef<Path>, labels: Labels<'_>) -> Result<Unch
 
 /// Whether a file or folder has rewards of its own.
 pub fn has_own_rewards(path: impl AsRef<Path>) -> Result<bool, DataError> {
-    Ok(Source::open(path.as_ref())?.contains("rewards"))
+    Ok(Arrays::open(path.as_ref())?.contains("rewards"))
 }
 
 fn read_source(path: &Path, labels: Labels<'_>, on_bad: OnBad) -> Result<Unchecked, DataError> {
-    let (source, labelled) = (Source::open(path)?, labels != Labels::None);
+    let (source, labelled) = (Arrays::open(path)?, labels != Labels::None);
     if let Labels::Task(task) = labels {
         fit::check(&source, task.environment())?;
     }
@@ -136,14 +136,15 @@ fn read_source(path: &Path, labels: Labels<'_>, on_bad: OnBad) -> Result<Uncheck
         }
         return Ok(Unchecked { dataset, warnings, bad, labelled, unfinished: false });
     }
-    let Source::Folder(folder) = &source else { return read_states(&source, labels, on_bad, warnings) };
+    let Arrays::Folder(folder) = &source else { return read_states(&source, labels, on_bad, warnings) };
     let episodes = folder.episodes()?;
     let mut last = vec![false; episodes.rows()];
     episodes.last_rows().for_each(|row| last[row] = true);
     let RowLabels { rewards, masks, bad } = read_labels(&source, labels, &last, None, on_bad)?;
     let dims = [folder.width("observations")?, folder.width("actions")?];
     let columns = [folder.map("observations")?, folder.map("actions")?, rewards, masks];
-    let dataset = Dataset::from_columns(dims, columns, episodes);
+    let space = folder.action_space(dims[1])?;
+    let dataset = Dataset::from_columns(dims, columns, episodes).with_action_space(space);
     Ok(Unchecked { dataset, warnings, bad, labelled, unfinished: false })
 }
 
@@ -156,7 +157,7 @@ pub(crate) fn dropped_transitions(count: usize) -> String {
 
 /// A file with one row for each state.
 fn read_states(
-    source: &Source,
+    source: &Arrays,
     labels: Labels<'_>,
     on_bad: OnBad,
     warnings: Vec<String>,

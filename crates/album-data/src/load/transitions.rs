@@ -4,9 +4,9 @@ use crate::dataset::{Dataset, Role};
 use crate::episodes::Episodes;
 use crate::error::DataError;
 use crate::load::Labels;
+use crate::load::arrays::Arrays;
 use crate::load::checks::{BadNumbers, OnBad, read};
 use crate::load::labels::{RowLabels, read_labels};
-use crate::load::source::Source;
 
 /// Such a file, with a row for each state.
 pub(crate) struct Transitions {
@@ -20,7 +20,7 @@ pub(crate) struct Transitions {
 
 /// Reads a file into rows: behind the last transition of each episode comes the state that it led to.
 pub(crate) fn read_transitions(
-    source: &Source,
+    source: &Arrays,
     labels: Labels<'_>,
     on_bad: OnBad,
 ) -> Result<Transitions, DataError> {

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use crate::error::{DataError, Place};
 use crate::formats::npz::row_reader::RowReader;
-use crate::load::source::Source;
+use crate::load::arrays::Arrays;
 use crate::ogbench::environment::{ENVIRONMENTS, Environment};
 
 /// Refuses data whose columns are not as wide as the environment's, and says whose they could be.
-pub(crate) fn check(source: &Source, environment: &'static Environment) -> Result<(), DataError> {
+pub(crate) fn check(source: &Arrays, environment: &'static Environment) -> Result<(), DataError> {
     Shapes::read(source)?.check(environment)
 }
 
 /// The environments whose data looks like this. More than one where mazes differ only in size.
 pub fn looks_like(path: impl AsRef<Path>) -> Result<Vec<&'static Environment>, DataError> {
-    Ok(Shapes::read(&Source::open(path.as_ref())?)?.environments())
+    Ok(Shapes::read(&Arrays::open(path.as_ref())?)?.environments())
 }
 
 const COLUMNS: [&str; 4] = ["qpos", "button_states", "observations", "actions"];
@@ -27,7 +27,7 @@ struct Shapes {
 
 impl Shapes {
     /// Reads headers only.
-    fn read(source: &Source) -> Result<Self, DataError> {
+    fn read(source: &Arrays) -> Result<Self, DataError> {
         Ok(Self { rows: source.rows()?, columns: COLUMNS.map(|key| source.array(key).map(shape)) })
     }
 

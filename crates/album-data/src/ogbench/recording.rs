@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::DataError;
-use crate::load::source::{RowKind, Source};
+use crate::load::arrays::{Arrays, RowKind};
 use crate::ogbench::TaskName;
 
 /// The size of a recorded dataset beside that of the published one.
@@ -28,10 +28,10 @@ impl Recording {
     /// Looks at the episode ends of a file or folder of columns, and at nothing else.
     pub fn read(path: impl AsRef<Path>, task: &TaskName) -> Result<Self, DataError> {
         let path = path.as_ref();
-        let source = Source::open(path)?;
+        let source = Arrays::open(path)?;
         let (rows, episodes) = match &source {
-            Source::Folder(folder) => (source.rows()?, folder.episodes()?.len()),
-            Source::Npz(_) => {
+            Arrays::Folder(folder) => (source.rows()?, folder.episodes()?.len()),
+            Arrays::Npz(_) => {
                 let ends = source.read_flags("terminals")?;
                 (ends.len(), ends.iter().filter(|end| **end).count())
             }

@@ -289,7 +289,7 @@ fn damaged_folders_are_refused() {
         }
     };
     let damages: [Damage<'_>; 14] = [
-        (&|f| edit(f, "\"version\": 1", "\"version\": 2"), &["found version 2, expected 1"]),
+        (&|f| edit(f, "\"version\": 1", "\"version\": 3"), &["found version 3, expected 1 or 2"]),
         (&|f| edit(f, "album columns", "other columns"), &["found format `other columns`"]),
         (&|f| edit(f, "\"little\"", "\"big\""), &["found byte order `big`, expected `little`"]),
         (&|f| edit(f, "\"rows\": 2800", "\"rows\": 2801"), &["bytes are not 2801 rows"]),

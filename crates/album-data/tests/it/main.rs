@@ -11,5 +11,6 @@ mod ogbench_files;
 mod relabel;
 mod round_trip;
 mod segments;
+mod sources;
 mod streamed;
 mod truncation;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use album_base::hex::hex;
 use sha2::{Digest, Sha256};
 
+use crate::action_space::ActionSpace;
 use crate::column::Column;
 use crate::episodes::Episodes;
 use crate::error::{DataError, Place};
@@ -16,6 +17,7 @@ use crate::formats::columns::map::MappedFile;
 use crate::formats::npz::array::DType;
 use crate::formats::npz::npy::open_regular;
 use crate::formats::npz::row_reader::RowReader;
+use crate::source::Description;
 
 /// A folder of columns whose manifest and file sizes agree.
 pub(crate) struct Folder {
@@ -68,6 +70,23 @@ impl Folder {
         Ok(RowReader::of_file(file, dtype, vec![entries, column.width], Place::file(&path)))
     }
 
+    /// What the actions of this many numbers are.
+    pub fn action_space(&self, dim: usize) -> Result<ActionSpace, DataError> {
+        match &self.manifest.description {
+            None => Ok(ActionSpace::unit(dim)),
+            Some(description) if description.action_space.dim() == dim => {
+                Ok(description.action_space.clone())
+            }
+            Some(description) => Err(DataError::DamagedColumns {
+                place: Place::file(&self.path),
+                problem: format!(
+                    "found actions of {dim} numbers, expected {} as its action space has",
+                    description.action_space.dim()
+                ),
+            }),
+        }
+    }
+
     /// The folder, for messages.
     pub fn place(&self) -> Place {
         Place::file(&self.path)
@@ -117,6 +136,16 @@ impl Folder {
         }
         Ok(Opened { file, path, dtype, column, entries: self.manifest.entries(name) })
     }
+}
+
+/// Whether a folder is one of columns.
+pub(crate) fn is_folder(path: &Path) -> bool {
+    Manifest::is_in(path)
+}
+
+/// What a folder's import knew about its contents.
+pub(crate) fn description(path: &Path) -> Result<Option<Description>, DataError> {
+    Ok(Manifest::read(path)?.description)
 }
 
 /// Reads all files of a folder of columns and holds them against the hashes of its manifest.

@@ -14,8 +14,8 @@ use crate::formats::columns::manifest::{ColumnFile, EPISODES, FILE, Manifest, dt
 use crate::formats::npz::array::DType;
 use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
+use crate::load::arrays::{Arrays, RowKind};
 use crate::load::checks::{OnBad, check, clip, read};
-use crate::load::source::{RowKind, Source};
 use crate::load::transitions::{Transitions, read_transitions};
 use crate::load::{Labels, dropped_transitions, ignored};
 use crate::ogbench::{Environment, fit};
@@ -162,8 +162,8 @@ impl Plan {
     }
 
     fn of_source(path: &Path, environment: Option<&'static Environment>) -> Result<Self, DataError> {
-        let source = Source::open_with(path, &limits())?;
-        let Source::Npz(_) = source else {
+        let source = Arrays::open_with(path, &limits())?;
+        let Arrays::Npz(_) = source else {
             let (found, expected) = ("an imported folder".to_owned(), "an npz file");
             return Err(DataError::WrongFileKind { place: Place::file(path), found, expected });
         };
@@ -238,7 +238,7 @@ impl<'a> Writer<'a> {
 
     /// Appends all rows of one file.
     fn source(&mut self, path: &Path) -> Result<(), DataError> {
-        let source = Source::open_with(path, &limits())?;
+        let source = Arrays::open_with(path, &limits())?;
         for warning in ignored(&source, None) {
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
@@ -251,7 +251,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends a file with one row for each state, in parts.
-    fn states(&mut self, source: &Source) -> Result<(), DataError> {
+    fn states(&mut self, source: &Arrays) -> Result<(), DataError> {
         let mut flags = source.flags("terminals")?;
         let (rows, step) = (flags.shape()[0], flags.chunk_rows());
         // States of the episode that goes on, and the transitions of those that ended.
@@ -287,7 +287,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends a file with one row for each transition.
-    fn transitions(&mut self, source: &Source) -> Result<(), DataError> {
+    fn transitions(&mut self, source: &Arrays) -> Result<(), DataError> {
         let labels = if source.contains("rewards") { Labels::Own } else { Labels::None };
         let Transitions { dataset, sources, dropped, .. } = read_transitions(source, labels, OnBad::Refuse)?;
         if dropped > 0 {

@@ -9,12 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::error::{DataError, Place};
 use crate::formats::npz::array::DType;
 use crate::formats::npz::npy::open_regular;
+use crate::source::Description;
 
 /// The manifest's file name.
 pub(crate) const FILE: &str = "manifest.json";
 
 const FORMAT: &str = "album columns";
 const VERSION: u32 = 1;
+/// With a description of the contents.
+const DESCRIBED: u32 = 2;
 const BYTE_ORDER: &str = "little";
 
 /// A manifest is a few kilobytes, and a little more where the sources are many.
@@ -47,6 +50,9 @@ pub(crate) struct Manifest {
     /// The names of the files that were imported, in order.
     pub sources: Vec<String>,
     pub columns: BTreeMap<String, ColumnFile>,
+    /// Names, categories and action space, where the sources were a log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Description>,
 }
 
 /// One column.
@@ -69,7 +75,12 @@ impl Manifest {
         columns: BTreeMap<String, ColumnFile>,
     ) -> Self {
         let (format, byte_order) = (FORMAT.to_owned(), BYTE_ORDER.to_owned());
-        Self { format, version: VERSION, byte_order, rows, episodes, sources, columns }
+        Self { format, version: VERSION, byte_order, rows, episodes, sources, columns, description: None }
+    }
+
+    /// With what the sources were.
+    pub fn described(self, description: Description) -> Self {
+        Self { version: DESCRIBED, description: Some(description), ..self }
     }
 
     /// Whether a folder calls itself one of ours, of whatever version.
@@ -88,9 +99,9 @@ impl Manifest {
                 head.format.escape_debug()
             )));
         }
-        if head.version != VERSION {
+        if ![VERSION, DESCRIBED].contains(&head.version) {
             return Err(damaged(format!(
-                "found version {}, expected {VERSION}, which is all that this program reads",
+                "found version {}, expected {VERSION} or {DESCRIBED}, which is all that this program reads",
                 head.version
             )));
         }

@@ -30,5 +30,5 @@ mod map;
 pub use folder::verify;
 pub use import::{Import, Imported, import};
 
-pub(crate) use folder::Folder;
+pub(crate) use folder::{Folder, description, is_folder};
 pub(crate) use map::MappedFile;

@@ -3,6 +3,7 @@
 pub(crate) mod array;
 pub(crate) mod npy;
 pub(crate) mod row_reader;
+pub(crate) mod table;
 pub(crate) mod writer;
 mod zip_directory;
 

@@ -1,13 +1,15 @@
 //! Matrices that are read a few rows at a time, so that no file is too large.
 
 use std::fs::File;
+use std::path::Path;
 
 use crate::error::{DataError, Place};
 use crate::formats::npz::EntryReader;
-use crate::formats::npz::array::{Array, DType, value_error};
-use crate::formats::npz::npy::{Layout, fill, read_elements, read_layout};
+use crate::formats::npz::array::{Array, DType, Data, value_error};
+use crate::formats::npz::npy::{Layout, fill, open_regular, read_elements, read_layout};
 use crate::limits::Limits;
 use crate::load::{BadNumbers, Problem};
+use crate::source::table::Values;
 
 /// Bytes that are read at a time where the rows allow it.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -53,6 +55,46 @@ impl<'a> RowReader<'a> {
     /// The rows of a file that holds nothing but the elements and whose size was checked.
     pub fn of_file(file: File, dtype: DType, shape: Vec<usize>, place: Place) -> Self {
         Self { source: Source::File(file), place, dtype, shape, done: 0, buffer: Vec::new() }
+    }
+
+    /// The rows of an npy file.
+    pub fn of_npy(path: &Path, limits: &Limits) -> Result<Self, DataError> {
+        let place = Place::file(path);
+        let (mut file, size) = open_regular(path)?;
+        if size > limits.max_array_bytes {
+            let (what, limit) = ("the size of the file in bytes", limits.max_array_bytes);
+            return Err(DataError::Limit { place, what, found: size, limit });
+        }
+        let layout = read_layout(&mut file, size, &place, limits)?;
+        let (dtype, shape) = (layout.dtype, layout.shape.clone());
+        let source = if layout.fortran {
+            Source::Whole(read_elements(&mut file, layout, &place)?)
+        } else {
+            Source::File(file)
+        };
+        Ok(Self { source, place, dtype, shape, done: 0, buffer: Vec::new() })
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The next rows as they are, integers of any size as the largest.
+    pub fn values(&mut self, rows: usize) -> Result<Values, DataError> {
+        Ok(match self.dtype {
+            DType::F32 => {
+                let mut values = Vec::with_capacity(rows * self.width());
+                self.append_f32(rows, &mut values)?;
+                Values::F32(values)
+            }
+            DType::F64 => match self.read(rows)?.data {
+                Data::F64(values) => Values::F64(values),
+                _ => Values::F64(Vec::new()),
+            },
+            DType::Bool => Values::Bool(self.bools(rows)?),
+            _ => Values::I64(self.integers(rows)?),
+        })
     }
 
     /// Length of each axis. There must be one before rows are read.

@@ -9,7 +9,7 @@ use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
 
 /// Where the arrays of a dataset come from.
-pub(crate) enum Source {
+pub(crate) enum Arrays {
     Npz(Npz),
     Folder(Folder),
 }
@@ -23,7 +23,7 @@ pub(crate) enum RowKind {
     Transition,
 }
 
-impl Source {
+impl Arrays {
     pub fn open(path: &Path) -> Result<Self, DataError> {
         Self::open_with(path, &Limits::default())
     }

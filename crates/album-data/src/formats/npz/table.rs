@@ -1,0 +1,262 @@
+//! Arrays with one row for each step, as a table: an npz file or a folder of npy files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::{DataError, Place};
+use crate::formats::npz::Npz;
+use crate::formats::npz::array::DType;
+use crate::formats::npz::row_reader::RowReader;
+use crate::limits::Limits;
+use crate::source::table::{END_STATE, Facts, Field, Kind, MAX_WIDTH, Part, Scan, Table, Values, part_rows};
+
+enum Files {
+    Npz(Npz),
+    Folder(PathBuf, Limits),
+}
+
+impl Files {
+    fn open(&self, name: &str) -> Result<RowReader<'_>, DataError> {
+        match self {
+            Self::Npz(npz) => npz.rows(name),
+            Self::Folder(folder, limits) => RowReader::of_npy(&folder.join(format!("{name}.npy")), limits),
+        }
+    }
+}
+
+/// Arrays of equal length. Those that are longer by one row for each episode have its last state too.
+pub(crate) struct ArraysTable {
+    files: Files,
+    place: Place,
+    fields: Vec<Field>,
+    /// Whether a field has the longer form.
+    long: Vec<bool>,
+    /// Rows of the shorter form.
+    steps: usize,
+    /// Where episodes end, if there are longer fields.
+    ends: Vec<bool>,
+    warnings: Vec<String>,
+}
+
+impl ArraysTable {
+    pub fn npz(path: &Path, limits: &Limits) -> Result<Self, DataError> {
+        let npz = Npz::open_with(path, limits)?;
+        let names = npz.names().to_vec();
+        Self::new(Files::Npz(npz), names, Place::file(path))
+    }
+
+    pub fn folder(path: &Path, limits: &Limits) -> Result<Self, DataError> {
+        let io_error = |source| DataError::Io { place: Place::file(path), source };
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(io_error)? {
+            let name = entry.map_err(io_error)?.file_name().to_string_lossy().into_owned();
+            if let Some(name) = name.strip_suffix(".npy").filter(|name| !name.starts_with('.')) {
+                names.push(name.to_owned());
+            }
+            if names.len() as u64 > limits.max_entries {
+                let what = "the number of arrays";
+                let (found, limit) = (names.len() as u64, limits.max_entries);
+                return Err(DataError::Limit { place: Place::file(path), what, found, limit });
+            }
+        }
+        names.sort();
+        Self::new(Files::Folder(path.to_path_buf(), limits.clone()), names, Place::file(path))
+    }
+
+    fn new(files: Files, names: Vec<String>, place: Place) -> Result<Self, DataError> {
+        let mut warnings = Vec::new();
+        let mut found = Vec::new();
+        for name in names {
+            let reader = match files.open(&name) {
+                Ok(reader) => reader,
+                // Nobody may need it.
+                Err(error @ DataError::Dtype { .. }) => {
+                    warnings.push(format!("not read: {error}"));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let (Some(&rows), width) = (reader.shape().first(), reader.width()) else {
+                continue; // a single number, such as a version
+            };
+            if width > MAX_WIDTH {
+                let (what, found, limit) = ("the numbers in a row", width as u64, MAX_WIDTH as u64);
+                return Err(DataError::Limit { place: reader.place().clone(), what, found, limit });
+            }
+            if width > 0 {
+                found.push((Field::new(name, kind(reader.dtype()), width), rows));
+            }
+        }
+        let mut lengths: BTreeMap<usize, usize> = BTreeMap::new();
+        found.iter().for_each(|(_, rows)| *lengths.entry(*rows).or_default() += 1);
+        let most = lengths.iter().max_by_key(|(rows, count)| (**count, std::cmp::Reverse(**rows)));
+        let steps = most.map_or(0, |(rows, _)| *rows);
+        let mut table =
+            Self { files, place, fields: Vec::new(), long: Vec::new(), steps, ends: Vec::new(), warnings };
+        let longer = found.iter().any(|(field, rows)| is_state(&field.name) && *rows > steps);
+        if longer {
+            table.ends = table.find_ends(&found)?;
+        }
+        let episodes = table.ends.iter().filter(|end| **end).count();
+        for (field, rows) in found {
+            let long = longer && rows == steps + episodes && is_state(&field.name);
+            if rows != steps && !long {
+                if is_state(&field.name) {
+                    let extra =
+                        if episodes > 0 { format!(" or {}", steps + episodes) } else { String::new() };
+                    return Err(DataError::WrongShape {
+                        place: table.place.array(&field.name),
+                        found: vec![rows, field.width],
+                        expected: format!("{steps} rows{extra}, as the other arrays have"),
+                    });
+                }
+                let sentence = format!(
+                    "array `{}` is ignored: it has {rows} rows, others have {steps}",
+                    field.name.escape_debug()
+                );
+                table.warnings.push(sentence);
+                continue;
+            }
+            table.fields.push(field);
+            table.long.push(long);
+        }
+        if longer {
+            table.fields.push(Field::new(END_STATE, Kind::Bool, 1));
+            table.long.push(true);
+        }
+        Ok(table)
+    }
+
+    /// Where episodes end, from flags or from episode numbers.
+    fn find_ends(&self, found: &[(Field, usize)]) -> Result<Vec<bool>, DataError> {
+        let mut ends = vec![false; self.steps];
+        for (field, rows) in found.iter().filter(|(field, rows)| field.width == 1 && *rows == self.steps) {
+            let name = field.name.to_lowercase();
+            let is_id = name.starts_with("episode") && field.kind == Kind::Integer;
+            let is_flag = ["term", "trunc", "timeout", "done"].iter().any(|start| name.starts_with(start));
+            if !is_id && !is_flag {
+                continue;
+            }
+            let mut reader = self.files.open(&field.name)?;
+            if is_id {
+                let ids = reader.integers(*rows)?;
+                (1..*rows).for_each(|row| ends[row - 1] |= ids[row] != ids[row - 1]);
+            } else {
+                let flags = match reader.values(*rows)? {
+                    Values::Bool(flags) => flags,
+                    Values::I64(v) => v.iter().map(|&x| x != 0).collect(),
+                    Values::F32(v) => v.iter().map(|&x| x != 0.0).collect(),
+                    Values::F64(v) => v.iter().map(|&x| x != 0.0).collect(),
+                    Values::Text(_) => continue,
+                };
+                ends.iter_mut().zip(flags).for_each(|(end, flag)| *end |= flag);
+            }
+        }
+        if let Some(last) = ends.last_mut() {
+            *last = true;
+        }
+        Ok(ends)
+    }
+}
+
+/// Only states have one more in each episode.
+fn is_state(name: &str) -> bool {
+    ["obs", "state"].iter().any(|start| name.to_lowercase().starts_with(start))
+}
+
+fn kind(dtype: DType) -> Kind {
+    match dtype {
+        DType::Bool => Kind::Bool,
+        DType::F32 | DType::F64 => Kind::Float,
+        _ => Kind::Integer,
+    }
+}
+
+impl Table for ArraysTable {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { warnings: self.warnings.clone(), ..Facts::default() }
+    }
+
+    fn scan(&self, fields: &[usize]) -> Result<Box<dyn Scan + '_>, DataError> {
+        let mut readers = Vec::new();
+        let mut row_bytes = 0;
+        for &i in fields {
+            let field = &self.fields[i];
+            row_bytes += 4 * field.width;
+            readers.push(match field.name.as_str() {
+                END_STATE => None,
+                name => Some((self.files.open(name)?, self.long[i], field.width)),
+            });
+        }
+        Ok(Box::new(ArraysScan { table: self, readers, step: 0, row: 0, rows: part_rows(row_bytes) }))
+    }
+}
+
+struct ArraysScan<'a> {
+    table: &'a ArraysTable,
+    /// With the form of the field, and its width. None for the flags of end states.
+    readers: Vec<Option<(RowReader<'a>, bool, usize)>>,
+    step: usize,
+    row: usize,
+    rows: usize,
+}
+
+impl Scan for ArraysScan<'_> {
+    fn next(&mut self) -> Result<Option<Part>, DataError> {
+        let steps = self.rows.min(self.table.steps - self.step);
+        if steps == 0 {
+            for (reader, ..) in self.readers.drain(..).flatten() {
+                reader.finish()?;
+            }
+            return Ok(None);
+        }
+        let ends: &[bool] = self.table.ends.get(self.step..self.step + steps).unwrap_or(&[]);
+        let rows = steps + ends.iter().filter(|end| **end).count();
+        let mut columns = Vec::new();
+        for reader in &mut self.readers {
+            columns.push(match reader {
+                None => Values::Bool(
+                    ends.iter().flat_map(|&end| [Some(false), end.then_some(true)]).flatten().collect(),
+                ),
+                Some((reader, true, _)) => reader.values(rows)?,
+                Some((reader, false, width)) => spread(reader.values(steps)?, ends, *width),
+            });
+        }
+        let part = Part { first_row: self.row, rows, columns };
+        self.step += steps;
+        self.row += rows;
+        Ok(Some(part))
+    }
+}
+
+/// Leaves a row of zeros behind every end.
+fn spread(values: Values, ends: &[bool], width: usize) -> Values {
+    if !ends.contains(&true) {
+        return values;
+    }
+    fn spread<T: Copy + Default>(all: &[T], ends: &[bool], width: usize) -> Vec<T> {
+        let mut spread = Vec::with_capacity(all.len() + ends.len());
+        for (row, &end) in all.chunks_exact(width).zip(ends) {
+            spread.extend_from_slice(row);
+            if end {
+                spread.resize(spread.len() + width, T::default());
+            }
+        }
+        spread
+    }
+    match values {
+        Values::F32(v) => Values::F32(spread(&v, ends, width)),
+        Values::F64(v) => Values::F64(spread(&v, ends, width)),
+        Values::I64(v) => Values::I64(spread(&v, ends, width)),
+        Values::Bool(v) => Values::Bool(spread(&v, ends, width)),
+        Values::Text(v) => Values::Text(v),
+    }
+}

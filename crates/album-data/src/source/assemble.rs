@@ -1,0 +1,381 @@
+//! Rows of a log into episodes of states.
+//!
+//! A dataset has one state more than transitions in each episode. Where a log has no successors, the last row of an
+//! episode led to nobody knows where. One rule for all formats:
+//!
+//! | the last row of an episode | with a recorded successor | without |
+//! |---|---|---|
+//! | terminal: nothing follows | kept | kept; its successor, which does not matter, is its own state |
+//! | timeout: the recording was cut | kept | its state ends the episode, its action and reward are dropped |
+
+use std::collections::HashSet;
+
+use crate::action_space::ActionSpace;
+use crate::dataset::Role;
+use crate::error::{DataError, Place};
+use crate::load::checks::{BadNumbers, OnBad, Problem};
+use crate::source::chunk::{Chunk, Layout};
+use crate::source::sink::{Sink, Step};
+use crate::source::space::{ActionStats, outside};
+use crate::source::table::Table;
+use crate::source::{EndCounts, Ends};
+
+/// What the columns say about ends, settled before rows are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rules {
+    /// What a flag that is not a timeout means, and, where there is no flag, what every end is.
+    pub ends: Option<Ends>,
+    /// Whether a row with both flags is a terminal: where the first one is not just any end.
+    pub terminal_wins: bool,
+    pub reward_last: Option<f32>,
+}
+
+/// What was seen on the way.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub ends: EndCounts,
+    pub dropped: usize,
+    /// Episodes that ended without a flag though there are flags.
+    pub unflagged: usize,
+    /// Successors that are not the state of the next row, and where the first is.
+    pub jumps: usize,
+    pub first_jump: Option<String>,
+    pub bad: Vec<BadNumbers>,
+    pub actions: ActionStats,
+}
+
+/// Why assembling stopped.
+pub(crate) enum Stop {
+    Data(DataError),
+    /// The rows have steps and are not in their order: sorting them may help.
+    Unsorted(DataError),
+}
+
+impl From<DataError> for Stop {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+pub(crate) struct Assembler<'a> {
+    pub layout: &'a Layout,
+    pub rules: Rules,
+    pub on_bad: OnBad,
+    /// Bounds that the user promised.
+    pub bounds: Option<ActionSpace>,
+    pub sink: &'a mut dyn Sink,
+    pub seen: Seen,
+    pub table: &'a dyn Table,
+    /// Row numbers in the file, where rows were sorted.
+    pub order: Option<&'a [usize]>,
+    /// Episodes of this file that ended.
+    ended: HashSet<i64>,
+    /// Whether the episode has a transition already.
+    begun: bool,
+    /// What the row in front of an end state said.
+    flagged: Option<Ends>,
+    last_mask: f32,
+}
+
+impl<'a> Assembler<'a> {
+    pub fn new(
+        layout: &'a Layout,
+        rules: Rules,
+        on_bad: OnBad,
+        sink: &'a mut dyn Sink,
+        table: &'a dyn Table,
+    ) -> Self {
+        let seen = Seen { actions: ActionStats::new(layout.action_dim()), ..Seen::default() };
+        Self {
+            layout,
+            rules,
+            on_bad,
+            bounds: None,
+            sink,
+            seen,
+            table,
+            order: None,
+            ended: HashSet::new(),
+            begun: false,
+            flagged: None,
+            last_mask: 1.0,
+        }
+    }
+
+    /// From here on rows are of another file, whose episodes have their own numbers.
+    pub fn next_file(&mut self, table: &'a dyn Table) {
+        self.table = table;
+        self.ended.clear();
+    }
+
+    /// Looks at the numbers of rows `first..` of a chunk.
+    pub fn check(&mut self, chunk: &Chunk, first: usize) -> Result<(), DataError> {
+        let (dim, action_dim) = (self.layout.observation_dim(), self.layout.action_dim());
+        let is_end = |row: usize| chunk.end_states.get(row).copied().unwrap_or(false);
+        let columns = [
+            ("observations", Role::State, &chunk.observations, dim),
+            ("next_observations", Role::State, &chunk.next_observations, dim),
+            // Bounds are another matter, once they are known.
+            ("actions", Role::State, &chunk.actions, action_dim),
+            ("rewards", Role::Reward, &chunk.rewards, 1),
+            ("masks", Role::Mask, &chunk.masks, 1),
+        ];
+        for (name, role, data, width) in columns {
+            if data.is_empty() {
+                continue;
+            }
+            let mut from = first * width;
+            while let Some(i) = role.first_bad(&data[from..]).map(|i| i + from) {
+                from = i + 1;
+                let (row, column, value) = (i / width, i % width, data[i]);
+                if name != "observations" && is_end(row) {
+                    continue; // means nothing there
+                }
+                let problem = role.problem(value);
+                self.bad(chunk, row, name, column, value, problem, problem.expected())?;
+            }
+        }
+        let Some(bounds) = self.bounds.clone() else { return Ok(()) };
+        for row in (first..chunk.rows).filter(|&row| !is_end(row)) {
+            let action = &chunk.actions[row * action_dim..][..action_dim];
+            if let Some(i) = outside(&bounds, action) {
+                let expected = "an action within --action-bounds";
+                self.bad(chunk, row, "actions", i, action[i], Problem::OutOfRange, expected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses or counts a number.
+    #[allow(clippy::too_many_arguments, reason = "each is a part of one message")]
+    fn bad(
+        &mut self,
+        chunk: &Chunk,
+        row: usize,
+        array: &str,
+        column: usize,
+        value: f32,
+        problem: Problem,
+        expected: &'static str,
+    ) -> Result<(), DataError> {
+        if self.on_bad == OnBad::Refuse {
+            return Err(DataError::Cell {
+                place: self.place(),
+                column: self.column_name(array, column),
+                row: self.row_name(chunk, row),
+                found: value.to_string(),
+                expected,
+            });
+        }
+        let row = self.row_number(chunk, row);
+        match self.seen.bad.iter_mut().find(|bad| bad.array == array && bad.problem == problem) {
+            Some(known) => known.count += 1,
+            None => self.seen.bad.push(BadNumbers {
+                array: array.to_owned(),
+                count: 1,
+                row,
+                column: Some(column).filter(|_| !["rewards", "masks"].contains(&array)),
+                value: value.to_string(),
+                problem,
+            }),
+        }
+        Ok(())
+    }
+
+    /// Takes a row, knowing the one that follows in the same file.
+    pub fn row(&mut self, chunk: &Chunk, row: usize, next: Option<usize>) -> Result<(), Stop> {
+        let (dim, action_dim) = (self.layout.observation_dim(), self.layout.action_dim());
+        let state = chunk.state(row, dim);
+        let same = next.is_some_and(|next| match chunk.episodes.get(next) {
+            Some(id) => *id == chunk.episodes[row],
+            None => true,
+        });
+        if !same {
+            self.leave(chunk, row, next)?;
+        }
+        if chunk.end_states.get(row).copied().unwrap_or(false) {
+            let end = self.flagged.take();
+            return Ok(self.end(state, end)?);
+        }
+        if same && let Some(next) = next {
+            self.check_step(chunk, row, next)?;
+        }
+        let flag = self.flag(chunk, row);
+        let action = &chunk.actions[row * action_dim..][..action_dim];
+        let leads_to_end_state = same && next.is_some_and(|next| chunk.end_states.get(next) == Some(&true));
+        if leads_to_end_state {
+            let end = self.what_ended(flag, false);
+            self.step(state, action, chunk, row, end == Ends::Terminal)?;
+            self.flagged = Some(end);
+            return Ok(());
+        }
+        if flag.is_some() && same && !chunk.episodes.is_empty() {
+            return Err(Stop::Data(self.goes_on(chunk, row)));
+        }
+        let successor = chunk.successor(row, dim);
+        let jumps = same
+            && flag.is_none()
+            && next.is_some_and(|next| successor.is_some_and(|s| s != chunk.state(next, dim)));
+        if jumps {
+            self.seen.jumps += 1;
+            if self.seen.first_jump.is_none() {
+                let place = self.place();
+                self.seen.first_jump = Some(format!("{place}, {}", self.row_name(chunk, row)));
+            }
+        }
+        if flag.is_none() && same && !jumps {
+            self.step(state, action, chunk, row, false)?;
+            return Ok(());
+        }
+        let end = self.what_ended(flag, jumps);
+        let terminal = end == Ends::Terminal || chunk.masks.get(row) == Some(&0.0);
+        if terminal || successor.is_some() {
+            self.step(state, action, chunk, row, end == Ends::Terminal)?;
+        } else {
+            self.seen.dropped += 1;
+        }
+        Ok(self.end(successor.unwrap_or(state), Some(end))?)
+    }
+
+    fn step(
+        &mut self,
+        state: &[f32],
+        action: &[f32],
+        chunk: &Chunk,
+        row: usize,
+        terminal: bool,
+    ) -> Result<(), DataError> {
+        let mask = match chunk.masks.get(row) {
+            Some(mask) => *mask,
+            None if terminal => 0.0,
+            None => 1.0,
+        };
+        self.seen.actions.add(action);
+        self.begun = true;
+        self.last_mask = mask;
+        self.sink.row(state, Some(Step { action, reward: chunk.rewards[row], mask }))
+    }
+
+    fn end(&mut self, state: &[f32], end: Option<Ends>) -> Result<(), DataError> {
+        if let Some(reward) = self.rules.reward_last.filter(|_| self.begun) {
+            self.sink.set_last_reward(reward);
+        }
+        let solved = std::mem::take(&mut self.begun) && self.last_mask == 0.0;
+        match end.unwrap_or_else(|| self.what_ended(None, false)) {
+            _ if solved => self.seen.ends.terminal += 1,
+            Ends::Terminal => self.seen.ends.terminal += 1,
+            Ends::Timeout => self.seen.ends.timeout += 1,
+        }
+        self.sink.row(state, None)
+    }
+
+    /// What the flags of a row say.
+    fn flag(&self, chunk: &Chunk, row: usize) -> Option<Ends> {
+        let is = |flags: &[bool]| flags.get(row).copied().unwrap_or(false);
+        match (is(&chunk.terminals), is(&chunk.timeouts)) {
+            (true, true) if self.rules.terminal_wins => Some(Ends::Terminal),
+            (_, true) => Some(Ends::Timeout),
+            (true, false) => Some(self.rules.ends.unwrap_or(Ends::Terminal)),
+            (false, false) => None,
+        }
+    }
+
+    /// What ended an episode whose last row has this flag.
+    fn what_ended(&mut self, flag: Option<Ends>, jumped: bool) -> Ends {
+        let has_flags = self.layout.terminal.is_some() || self.layout.timeout.is_some();
+        match (flag, self.rules.ends) {
+            (Some(end), _) => end,
+            (None, Some(end)) if !has_flags && !jumped => end,
+            (None, _) => {
+                self.seen.unflagged += usize::from(has_flags && !jumped);
+                Ends::Timeout
+            }
+        }
+    }
+
+    /// An episode was left for another one.
+    fn leave(&mut self, chunk: &Chunk, row: usize, next: Option<usize>) -> Result<(), Stop> {
+        let Some(&id) = chunk.episodes.get(row) else { return Ok(()) };
+        self.ended.insert(id);
+        if let Some(next) = next
+            && self.ended.contains(&chunk.episodes[next])
+        {
+            let fix = if self.layout.step.is_some() {
+                "expected the rows of an episode to follow each other"
+            } else {
+                "expected the rows of an episode to follow each other; sort the file by episode and time, or name \
+                 the column that counts steps with --columns step=NAME"
+            };
+            let error =
+                self.episode_error(chunk, next, format!("an episode that had ended goes on here; {fix}"));
+            return Err(if self.layout.step.is_some() { Stop::Unsorted(error) } else { Stop::Data(error) });
+        }
+        Ok(())
+    }
+
+    fn check_step(&self, chunk: &Chunk, row: usize, next: usize) -> Result<(), Stop> {
+        let (Some(&step), Some(&after)) = (chunk.steps.get(row), chunk.steps.get(next)) else {
+            return Ok(());
+        };
+        if after == step.wrapping_add(1) {
+            return Ok(());
+        }
+        // Without a column of episodes, steps that start again are what tells them apart; the flags say where.
+        if chunk.episodes.is_empty() && self.flag(chunk, row).is_some() {
+            return Ok(());
+        }
+        let what = if after == step {
+            format!("found step {after} twice in one episode, expected it once")
+        } else {
+            format!("found step {after} after step {step}, expected {}", step.wrapping_add(1))
+        };
+        let error = self.episode_error(chunk, next, what);
+        Err(if after < step { Stop::Unsorted(error) } else { Stop::Data(error) })
+    }
+
+    fn goes_on(&self, chunk: &Chunk, row: usize) -> DataError {
+        let name = self.layout.terminal.or(self.layout.timeout).map_or("", |i| &self.layout.names[i]);
+        let problem = format!(
+            "the episode ends here by its flag, but goes on in the next row; if `{}` is no end of an episode, leave it \
+             out with --columns terminal=,timeout= and say what ends episodes with --ends",
+            name.escape_debug()
+        );
+        self.episode_error(chunk, row, problem)
+    }
+
+    fn episode_error(&self, chunk: &Chunk, row: usize, problem: String) -> DataError {
+        DataError::Episode { place: self.place(), row: self.row_name(chunk, row), problem }
+    }
+
+    fn place(&self) -> Place {
+        self.table.place().clone()
+    }
+
+    fn row_number(&self, chunk: &Chunk, row: usize) -> usize {
+        match self.order {
+            Some(order) => order[row],
+            None => (chunk.base + row as isize).max(0) as usize,
+        }
+    }
+
+    fn row_name(&self, chunk: &Chunk, row: usize) -> String {
+        self.table.row_name(self.row_number(chunk, row))
+    }
+
+    /// The column that a number of a row came from.
+    fn column_name(&self, array: &str, number: usize) -> String {
+        let slots = match array {
+            "observations" => &self.layout.observations,
+            "next_observations" => &self.layout.next_observations,
+            "actions" => &self.layout.actions,
+            "rewards" => &self.layout.rewards,
+            _ => return self.layout.mask.map_or_else(String::new, |i| self.layout.names[i].clone()),
+        };
+        let slot = slots.iter().rev().find(|slot| slot.offset <= number);
+        match slot {
+            Some(slot) if slot.width == 1 => self.layout.names[slot.column].clone(),
+            Some(slot) => format!("{}[{}]", self.layout.names[slot.column], number - slot.offset),
+            None => array.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Which column is what: said by the user, or guessed from the names that most logs use.
+
+use std::str::FromStr;
+
+use album_base::suggest;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{DataError, Place};
+use crate::source::table::{END_STATE, EPISODE, Field, Kind};
+
+/// Names of columns for each role, as `--columns episode=eps_id,obs=obs_*,action=u1+u2` gives them.
+///
+/// `*` and `?` stand for any letters and any letter; `+` puts columns side by side (rewards are added up). An empty
+/// name says that there is no such column, whatever the names look like.
+///
+/// ```
+/// use album_data::ColumnMap;
+/// let map: ColumnMap = "episode=eps_id,action=u1+u2,terminal=".parse()?;
+/// assert_eq!((map.action.as_deref(), map.terminal.as_deref()), (Some("u1+u2"), Some("")));
+/// assert!("reword=r".parse::<ColumnMap>().unwrap_err().to_string().contains("did you mean `reward`?"));
+/// # Ok::<(), album_data::ColumnMapError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ColumnMap {
+    /// Which episode a row belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub episode: Option<String>,
+    /// The number of the row in its episode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obs: Option<String>,
+    /// The state that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_obs: Option<String>,
+    /// The action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The reward.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<String>,
+    /// 0 where no value follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mask: Option<String>,
+    /// Whether the task was over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<String>,
+    /// Whether the recording was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+}
+
+/// Why a text is no [`ColumnMap`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ColumnMapError(String);
+
+const ROLES: [&str; 9] =
+    ["episode", "step", "obs", "next_obs", "action", "reward", "mask", "terminal", "timeout"];
+
+impl ColumnMap {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn slot(&mut self, role: &str) -> Option<&mut Option<String>> {
+        Some(match role {
+            "episode" => &mut self.episode,
+            "step" => &mut self.step,
+            "obs" => &mut self.obs,
+            "next_obs" => &mut self.next_obs,
+            "action" => &mut self.action,
+            "reward" => &mut self.reward,
+            "mask" => &mut self.mask,
+            "terminal" => &mut self.terminal,
+            "timeout" => &mut self.timeout,
+            _ => return None,
+        })
+    }
+}
+
+impl FromStr for ColumnMap {
+    type Err = ColumnMapError;
+
+    fn from_str(text: &str) -> Result<Self, ColumnMapError> {
+        let mut map = Self::default();
+        for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
+            let Some((role, names)) = pair.split_once('=') else {
+                return Err(ColumnMapError(format!("found `{pair}`, expected ROLE=NAMES such as reward=r")));
+            };
+            let role = role.trim();
+            let Some(slot) = map.slot(role) else {
+                let hint = suggest::hint(role, ROLES);
+                return Err(ColumnMapError(format!("`{role}` is nothing that a column can be{hint}")));
+            };
+            if slot.replace(names.trim().to_owned()).is_some() {
+                return Err(ColumnMapError(format!("`{role}` is given twice; join names with +")));
+            }
+        }
+        Ok(map)
+    }
+}
+
+/// The fields of each role, by their position.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Roles {
+    pub episode: Option<usize>,
+    pub step: Option<usize>,
+    pub obs: Vec<usize>,
+    pub next_obs: Vec<usize>,
+    pub action: Vec<usize>,
+    pub reward: Vec<usize>,
+    pub mask: Option<usize>,
+    pub terminal: Option<usize>,
+    pub timeout: Option<usize>,
+    pub end_state: Option<usize>,
+    /// Whether the user said which of the two flags the file has.
+    pub flags_said: bool,
+    pub guesses: Vec<String>,
+    /// Fields that nobody reads.
+    pub ignored: Vec<usize>,
+}
+
+const EPISODES: [&str; 12] = [
+    EPISODE,
+    "episode",
+    "episode_id",
+    "episode_ids",
+    "episode_index",
+    "episodes",
+    "eps_id",
+    "ep_id",
+    "ep",
+    "trajectory",
+    "trajectory_id",
+    "traj_id",
+];
+const STEPS: [&str; 8] =
+    ["step", "steps", "step_id", "step_index", "timestep", "timesteps", "frame_index", "t"];
+const OBSERVATIONS: [&str; 8] =
+    ["observations", "observation", "obs", "states", "state", "observation.state", "s", "x"];
+const ACTIONS: [&str; 5] = ["actions", "action", "act", "a", "u"];
+const REWARDS: [&str; 4] = ["rewards", "reward", "r", "next.reward"];
+const MASKS: [&str; 2] = ["masks", "mask"];
+/// Names that say by themselves that the task was over. The others may mean any end.
+const SURE_TERMINALS: [&str; 5] = ["terminated", "terminateds", "terminations", "termination", "is_terminal"];
+const TERMINALS: [&str; 7] = ["terminals", "terminal", "dones", "done", "next.done", "is_last", "end"];
+const TIMEOUTS: [&str; 7] =
+    ["timeouts", "timeout", "truncations", "truncation", "truncateds", "truncated", "time_limit"];
+
+/// Whether a flag of this name is true only where the task was over.
+pub(crate) fn is_sure_terminal(name: &str) -> bool {
+    SURE_TERMINALS.contains(&name.to_lowercase().as_str())
+}
+
+impl Roles {
+    /// Finds the fields of a file. Rewards may be missing where others stand in.
+    pub fn find(
+        map: &ColumnMap,
+        fields: &[Field],
+        place: &Place,
+        needs_reward: bool,
+    ) -> Result<Self, DataError> {
+        let finder = Finder { fields, place };
+        let mut roles = Self::default();
+        let mut guesses = Vec::new();
+        roles.episode = finder.one("episode", map.episode.as_deref(), &EPISODES, &mut guesses)?;
+        roles.step = finder.one("step", map.step.as_deref(), &STEPS, &mut guesses)?;
+        if map.step.is_none() && roles.step.is_some_and(|step| fields[step].kind != Kind::Integer) {
+            roles.step = None; // a time, not a number of rows
+            guesses.retain(|guess: &String| !guess.starts_with("step="));
+        }
+        roles.obs = finder.many("obs", map.obs.as_deref(), &OBSERVATIONS, &mut guesses)?;
+        let next: Vec<String> = OBSERVATIONS.iter().map(|name| format!("next_{name}")).collect();
+        let next: Vec<&str> = next.iter().map(String::as_str).chain(["next.observation.state"]).collect();
+        roles.next_obs = finder.many("next_obs", map.next_obs.as_deref(), &next, &mut guesses)?;
+        roles.action = finder.many("action", map.action.as_deref(), &ACTIONS, &mut guesses)?;
+        roles.reward = finder.many("reward", map.reward.as_deref(), &REWARDS, &mut guesses)?;
+        roles.mask = finder.one("mask", map.mask.as_deref(), &MASKS, &mut guesses)?;
+        let terminals: Vec<&str> = SURE_TERMINALS.iter().chain(&TERMINALS).copied().collect();
+        roles.terminal = finder.one("terminal", map.terminal.as_deref(), &terminals, &mut guesses)?;
+        roles.timeout = finder.one("timeout", map.timeout.as_deref(), &TIMEOUTS, &mut guesses)?;
+        roles.end_state = finder.by_name(END_STATE);
+        roles.flags_said = map.terminal.is_some() || map.timeout.is_some();
+        for (role, found, names) in [
+            ("obs", roles.obs.is_empty(), &OBSERVATIONS[..]),
+            ("action", roles.action.is_empty(), &ACTIONS[..]),
+            ("reward", needs_reward && roles.reward.is_empty(), &REWARDS[..]),
+        ] {
+            if found {
+                return Err(finder.missing(role, names[0]));
+            }
+        }
+        let read = |i: &usize| {
+            let ones =
+                [roles.episode, roles.step, roles.mask, roles.terminal, roles.timeout, roles.end_state];
+            ones.contains(&Some(*i))
+                || [&roles.obs, &roles.next_obs, &roles.action, &roles.reward]
+                    .iter()
+                    .any(|all| all.contains(i))
+        };
+        roles.ignored = (0..fields.len()).filter(|i| !read(i)).collect();
+        roles.guesses = guesses;
+        Ok(roles)
+    }
+}
+
+struct Finder<'a> {
+    fields: &'a [Field],
+    place: &'a Place,
+}
+
+impl Finder<'_> {
+    fn by_name(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+
+    fn one(
+        &self,
+        role: &str,
+        said: Option<&str>,
+        usual: &[&str],
+        guesses: &mut Vec<String>,
+    ) -> Result<Option<usize>, DataError> {
+        let found = match said {
+            Some(said) => self.said(role, said)?,
+            None => {
+                let guess = usual.iter().find_map(|name| {
+                    self.fields.iter().position(|field| field.name.to_lowercase() == **name)
+                });
+                self.note(role, guess.as_slice(), guesses);
+                return Ok(guess);
+            }
+        };
+        match found[..] {
+            [] => Ok(None),
+            [one] if self.fields[one].width == 1 => Ok(Some(one)),
+            _ => Err(DataError::Columns {
+                place: self.place.clone(),
+                problem: format!(
+                    "`{role}` is {} numbers wide, expected one column",
+                    found.iter().map(|&i| self.fields[i].width).sum::<usize>()
+                ),
+            }),
+        }
+    }
+
+    fn many(
+        &self,
+        role: &str,
+        said: Option<&str>,
+        usual: &[&str],
+        guesses: &mut Vec<String>,
+    ) -> Result<Vec<usize>, DataError> {
+        if let Some(said) = said {
+            return self.said(role, said);
+        }
+        for name in usual {
+            // The array itself, or one column for each number: obs_0, obs.x, obs/x, obs[0].
+            let is_part = |field: &Field| {
+                let field = field.name.to_lowercase();
+                field.strip_prefix(name).is_some_and(|rest| {
+                    rest.is_empty() || rest.starts_with(['_', '.', '/', '[']) || is_number(rest)
+                })
+            };
+            let exact = self.fields.iter().position(|field| field.name.to_lowercase() == **name);
+            let found: Vec<usize> = match exact {
+                Some(exact) => vec![exact],
+                None => (0..self.fields.len()).filter(|&i| is_part(&self.fields[i])).collect(),
+            };
+            if !found.is_empty() {
+                self.note(role, &found, guesses);
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn said(&self, role: &str, said: &str) -> Result<Vec<usize>, DataError> {
+        let mut found = Vec::new();
+        for pattern in said.split('+').map(str::trim).filter(|pattern| !pattern.is_empty()) {
+            let before = found.len();
+            match self.by_name(pattern) {
+                Some(exact) => found.push(exact),
+                None => found.extend((0..self.fields.len()).filter(|&i| glob(pattern, &self.fields[i].name))),
+            }
+            if found.len() == before {
+                return Err(self.missing(role, pattern));
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        match found.iter().find(|i| !seen.insert(**i)) {
+            Some(&twice) => Err(DataError::Columns {
+                place: self.place.clone(),
+                problem: format!("`{role}` names column `{}` twice", self.fields[twice].name.escape_debug()),
+            }),
+            None => Ok(found),
+        }
+    }
+
+    fn note(&self, role: &str, found: &[usize], guesses: &mut Vec<String>) {
+        let names: Vec<&str> = found.iter().map(|&i| self.fields[i].name.as_str()).collect();
+        if names.is_empty() || names == [EPISODE] {
+            return;
+        }
+        let shown = if names.len() > 4 {
+            format!("{}+...+{} ({} columns)", names[0], names[names.len() - 1], names.len())
+        } else {
+            names.join("+")
+        };
+        guesses.push(format!("{role}={shown}"));
+    }
+
+    fn missing(&self, role: &str, name: &str) -> DataError {
+        let names: Vec<&str> = self
+            .fields
+            .iter()
+            .map(|field| field.name.as_str())
+            .filter(|name| ![EPISODE, END_STATE].contains(name))
+            .collect();
+        let near = suggest::nearest(name, names.iter().copied(), 3);
+        let shown = names.iter().take(20).map(|name| format!("`{}`", name.escape_debug()));
+        let mut listed = shown.collect::<Vec<_>>().join(", ");
+        if names.len() > 20 {
+            listed += &format!(" and {} more", names.len() - 20);
+        }
+        let hint = match near.first() {
+            Some(near) => format!("; did you mean {role}={}?", near.escape_debug()),
+            None => format!("; name it with --columns {role}=NAME"),
+        };
+        DataError::Columns {
+            place: self.place.clone(),
+            problem: format!("found no column `{}` for `{role}` among {listed}{hint}", name.escape_debug()),
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a name fits a pattern with `*` and `?`.
+fn glob(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    // The usual two pointers: go back to the last star where letters differ.
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        if p < pattern.len() && pattern[p] == '*' {
+            star = Some((p, n));
+            p += 1;
+        } else if p < pattern.len() && (pattern[p] == '?' || pattern[p] == name[n]) {
+            (p, n) = (p + 1, n + 1);
+        } else if let Some((at, from)) = star {
+            star = Some((at, from + 1));
+            (p, n) = (at + 1, from + 1);
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(names: &[&str]) -> Vec<Field> {
+        names.iter().map(|name| Field::new(*name, Kind::Float, 1)).collect()
+    }
+
+    fn find(map: &str, names: &[&str]) -> Result<Roles, String> {
+        let map = map.parse().map_err(|e: ColumnMapError| e.to_string())?;
+        Roles::find(&map, &fields(names), &Place::default(), true).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn usual_names_are_found() {
+        let names = ["eps_id", "obs_0", "obs_1", "next_obs_0", "next_obs_1", "u1", "u2", "r", "truncated"];
+        let roles = find("", &names).unwrap();
+        assert_eq!((roles.episode, roles.timeout), (Some(0), Some(8)));
+        assert_eq!((roles.obs, roles.next_obs), (vec![1, 2], vec![3, 4]));
+        assert_eq!((roles.action, roles.reward), (vec![5, 6], vec![7]));
+        assert!(roles.guesses.contains(&"action=u1+u2".to_owned()), "{:?}", roles.guesses);
+    }
+
+    #[test]
+    fn names_and_globs_and_sums() {
+        let roles = find("obs=temp*+p,action=valve,reward=cost", &["temp_b", "p", "temp_a", "valve", "cost"]);
+        assert_eq!(roles.unwrap().obs, [0, 2, 1]);
+        let message = find("obs=tmp*,action=valve", &["temp_b", "valve"]).unwrap_err();
+        assert!(message.contains("found no column `tmp*` for `obs` among `temp_b`, `valve`"), "{message}");
+        let message = find("", &["obs", "actoins", "reward"]).unwrap_err();
+        assert!(message.contains("did you mean action=actoins?"), "{message}");
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, fits) in [
+            ("a*c", "abbc", true),
+            ("a*c", "abbd", false),
+            ("*", "", true),
+            ("?b", "ab", true),
+            ("a**", "a", true),
+        ] {
+            assert_eq!(glob(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}
