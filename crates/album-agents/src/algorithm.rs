@@ -186,6 +186,34 @@ impl<'t> Inputs<'t, '_> {
         self.matrix(self.batch.actions())
     }
 
+    /// States and actions side by side, `[s, a]`.
+    pub fn s_a(&self) -> Var<'t> {
+        self.beside_states(self.batch.actions())
+    }
+
+    /// States and chunks of actions side by side.
+    pub fn s_chunk(&self) -> Var<'t> {
+        self.beside_states(self.batch.chunks())
+    }
+
+    /// States with actions beside them. Straight from the batch, but for states that are encoded: these are computed once.
+    fn beside_states(&self, actions: View<'_>) -> Var<'t> {
+        let (rows, s, a) = (self.rows(), self.encoding.dim(), actions.cols());
+        let join = |states: &[f32], out: &mut [f32]| {
+            let pairs = states.chunks_exact(s).zip(actions.iter());
+            for (out, (state, action)) in out.chunks_exact_mut(s + a).zip(pairs) {
+                out[..s].copy_from_slice(state);
+                out[s..].copy_from_slice(action);
+            }
+        };
+        if self.encoding.is_identity() {
+            let states = self.batch.states().range(0..rows);
+            self.tape.constant_with(rows, s + a, |out| join(states.data(), out))
+        } else {
+            self.tape.constant_of([self.s()], rows, s + a, |[states], out| join(states, out))
+        }
+    }
+
     /// The recorded actions one step later.
     pub fn a_next(&self) -> Var<'t> {
         self.matrix(self.batch.next_actions())

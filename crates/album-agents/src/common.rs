@@ -2,7 +2,7 @@
 
 use crate::agent::AgentError;
 use crate::{Decay, Encoding};
-use album_data::Dataset;
+use album_data::{Dataset, SegmentConfig};
 use serde::{Deserialize, Serialize};
 
 /// Networks, batches and what goes beyond the papers; part of every algorithm's configuration.
@@ -57,6 +57,11 @@ impl Common {
             return fail("fourier_features", self.fourier_features.to_string(), "an even number");
         }
         Ok(())
+    }
+
+    /// Batches of single transitions.
+    pub fn one_step(&self) -> SegmentConfig {
+        SegmentConfig { k: 1, gamma: self.gamma, ..SegmentConfig::default() }
     }
 
     /// How observations are shown to the networks.

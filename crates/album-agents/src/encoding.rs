@@ -41,6 +41,11 @@ impl Encoding {
         self.observation_dim + 2 * (self.frequencies.len() / self.observation_dim.max(1))
     }
 
+    /// Whether observations stay as they are.
+    pub fn is_identity(&self) -> bool {
+        self.standard.is_none() && self.frequencies.is_empty()
+    }
+
     /// Numbers in an observation.
     pub fn observation_dim(&self) -> usize {
         self.observation_dim

@@ -45,6 +45,19 @@ impl Entry {
     }
 }
 
+/// Networks by their places: those that are trained, or copies.
+pub type Lookup<'n> = &'n dyn Index<NetworkId, Output = Mlp>;
+
+/// Copies of all networks as they were, for acting. They take no memory until the originals change.
+pub struct Snapshot(Vec<Mlp>);
+
+impl Index<NetworkId> for Snapshot {
+    type Output = Mlp;
+    fn index(&self, id: NetworkId) -> &Mlp {
+        &self.0[id.0]
+    }
+}
+
 impl Index<NetworkId> for Networks {
     type Output = Mlp;
     fn index(&self, id: NetworkId) -> &Mlp {
@@ -85,6 +98,11 @@ impl Networks {
     pub fn fixed(&mut self, name: &str, spec: MlpSpec) -> NetworkId {
         let net = Mlp::new(spec, &mut self.init);
         self.add(Entry { name: name.to_owned(), net, is_value: false, role: Role::Fixed })
+    }
+
+    /// Copies of all of them.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot(self.entries.iter().map(|entry| entry.net.clone()).collect())
     }
 
     /// Draws all weights of a network anew: normal ones with a standard deviation.

@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::math::{fma, reciprocal};
 use crate::mlp::{Mlp, Tensor, load, tensors};
 use crate::rowwise::{Lanes, per_isa};
-use crate::simd::Isa;
+use crate::simd::{Isa, Supported};
 use crate::tape::Gradients;
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl Adam {
                     second: second.ptr().wrapping_add(range.start),
                 };
                 // SAFETY: strips are disjoint ranges of all four buffers, which have the same layout.
-                unsafe { update(pool.isa(), &job, 0, params.len()) };
+                unsafe { update(pool.supported(), &job, 0, params.len()) };
             });
         });
     }
@@ -180,7 +180,7 @@ per_isa! {
     /// Updates entries `from..from + count` of the strip.
     ///
     /// # Safety
-    /// All four pointers have that many floats, which belong to the caller; `isa` is supported.
+    /// All four pointers have that many floats, which belong to the caller.
     update, update_body, Update
 }
 

@@ -40,6 +40,8 @@
 //! * Rows whose gradient is exactly zero, which hinge losses make common, cost nothing on the way back.
 //! * After the first steps a training step allocates no memory.
 
+#![deny(unsafe_op_in_unsafe_fn)]
+
 mod activation;
 mod adam;
 mod application;

@@ -24,8 +24,7 @@ use crate::pool::Pool;
 pub struct MlpSpec {
     /// Columns of the input.
     pub inputs: usize,
-    /// Widths of the hidden layers. None at all makes the network one affine map; with the input
-    /// held at zero that is a learned vector (a policy's state-independent log-deviations, say).
+    /// Widths of the hidden layers. None at all makes the network one affine map.
     pub hidden: Vec<usize>,
     /// Columns of the output of one member.
     pub outputs: usize,
@@ -54,6 +53,13 @@ impl MlpSpec {
             members: 1,
             output_scale: 1.0,
         }
+    }
+
+    /// A trained `rows x cols` matrix by itself, zero at first, for [`Tape::parameter`](crate::Tape::parameter): a scale, a
+    /// shift, frequencies. It is stored like the kernel of one layer, so that optimisers, targets and checkpoints need not
+    /// tell it from a network.
+    pub fn parameter(rows: usize, cols: usize) -> Self {
+        Self::new(rows, &[], cols).bias(false).output_scale(0.0)
     }
 
     /// With this function on the hidden layers.
@@ -280,7 +286,11 @@ impl Mlp {
                     let start = base + (block * layer.outputs + panel * PANEL) * PANEL;
                     // SAFETY: rows `panel * 32..` of transposed panel `block` belong to this strip alone.
                     let to = unsafe { transposed.slice(start, columns * PANEL) };
-                    crate::transpose::block(pool.isa(), &values[block * PANEL * PANEL..][..rows * PANEL], to);
+                    crate::transpose::block(
+                        pool.supported(),
+                        &values[block * PANEL * PANEL..][..rows * PANEL],
+                        to,
+                    );
                 }
             }
         });

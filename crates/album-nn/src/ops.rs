@@ -1,8 +1,10 @@
-//! Operations on batch-sized matrices: their values and their derivatives.
+//! Operations on batch-sized matrices: their values and the slopes of their functions.
 //!
 //! These act on the outputs of networks, a few columns wide, so they are plain loops.
 
-use crate::tape::{Inner, Node, accumulator};
+mod backward;
+
+use crate::tape::{Inner, Node};
 
 /// How a node was computed; operands are indices of earlier nodes.
 #[derive(Clone, Copy, Default)]
@@ -38,6 +40,15 @@ pub(crate) enum Op {
     },
     /// The same entries in another shape.
     Reshape(usize),
+    /// Of each row of `x` the entry in the column that `columns` names.
+    PickCols {
+        x: usize,
+        columns: usize,
+    },
+    /// A trained matrix; the tape handles it.
+    Parameter {
+        net: u64,
+    },
     /// A network; the tape handles it.
     Apply {
         x: usize,
@@ -232,6 +243,31 @@ impl Inner {
         node.value.copy_from_slice(&nodes[x].value);
     }
 
+    pub(crate) fn ge(&mut self, x: usize, threshold: f32) {
+        let Node { rows, cols, .. } = self.nodes[x];
+        let (nodes, node) = self.push(rows, cols, Op::Leaf, false);
+        for (y, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
+            *y = f32::from(x >= threshold);
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn pick_cols(&mut self, x: usize, columns: usize) {
+        let Node { rows, cols, needs_grad, .. } = self.nodes[x];
+        let index = &self.nodes[columns];
+        assert!(
+            (index.rows, index.cols) == (rows, 1),
+            "a column for each of {rows} rows, not {} x {}",
+            index.rows,
+            index.cols
+        );
+        let (nodes, node) = self.push(rows, 1, Op::PickCols { x, columns }, needs_grad);
+        for (row, (y, &column)) in node.value.iter_mut().zip(nodes[columns].value.iter()).enumerate() {
+            assert!((0.0..cols as f32).contains(&column), "there is no column {column} of {cols}");
+            *y = nodes[x].value[row * cols + column as usize];
+        }
+    }
+
     /// Weights of the expectile `tau` for the residuals `x`; they carry no gradient.
     pub(crate) fn expectile_weights(&mut self, x: usize, tau: f32) {
         let Node { rows, cols, .. } = self.nodes[x];
@@ -374,144 +410,6 @@ impl Inner {
             at += if by_cols { part.cols } else { part.value.len() };
         }
         self.parts = parts;
-    }
-
-    /// Passes the gradient of node `i` on to its operands.
-    pub(crate) fn backward_op(&mut self, i: usize) {
-        let (nodes, rest) = self.nodes.split_at_mut(i);
-        let node = &rest[0];
-        let upstream = &node.grad[..];
-        match node.op {
-            Op::Leaf | Op::Apply { .. } => {}
-            Op::Unary(op, x) => {
-                let (x, grad) = accumulator(&mut nodes[x]);
-                for i in 0..upstream.len() {
-                    grad[i] += upstream[i] * op.slope(x[i], node.value[i]);
-                }
-            }
-            Op::Binary(op, a, b) => {
-                for (target, other, first) in [(a, b, true), (b, a, false)] {
-                    if !nodes[target].needs_grad {
-                        continue;
-                    }
-                    // Out of the way while the target is being changed; the two may be the same node.
-                    let other_value = (target != other).then(|| std::mem::take(&mut nodes[other].value));
-                    let (other_rows, other_cols) = (nodes[other].rows, nodes[other].cols);
-                    let (rows, cols) = (nodes[target].rows, nodes[target].cols);
-                    let at = |(rows, cols): (usize, usize), row: usize, col: usize| {
-                        (if rows == 1 { 0 } else { row }) * cols + if cols == 1 { 0 } else { col }
-                    };
-                    let (x, grad) = accumulator(&mut nodes[target]);
-                    let y = other_value.as_deref().unwrap_or(x);
-                    for row in 0..node.rows {
-                        for col in 0..node.cols {
-                            let (i, j) = (at((rows, cols), row, col), at((other_rows, other_cols), row, col));
-                            let slope = if first { op.slopes(x[i], y[j]).0 } else { op.slopes(y[j], x[i]).1 };
-                            grad[i] += upstream[row * node.cols + col] * slope;
-                        }
-                    }
-                    if let Some(value) = other_value {
-                        nodes[other].value = value;
-                    }
-                }
-            }
-            Op::Reduce(op, x) => {
-                let cols = nodes[x].cols;
-                let (x, grad) = accumulator(&mut nodes[x]);
-                match op {
-                    Reduce::Sum => grad.iter_mut().for_each(|g| *g += upstream[0]),
-                    Reduce::Mean => {
-                        let share = upstream[0] / x.len() as f32;
-                        grad.iter_mut().for_each(|g| *g += share);
-                    }
-                    Reduce::SumCols | Reduce::MeanCols => {
-                        let scale = if op == Reduce::SumCols { 1.0 } else { 1.0 / cols as f32 };
-                        for (grad, up) in grad.chunks_exact_mut(cols).zip(upstream) {
-                            grad.iter_mut().for_each(|g| *g += up * scale);
-                        }
-                    }
-                    Reduce::MinCols | Reduce::MaxCols => {
-                        for (row, up) in upstream.iter().enumerate() {
-                            let best = node.value[row];
-                            let range = row * cols..(row + 1) * cols;
-                            let ties = x[range.clone()].iter().filter(|&&x| x == best).count();
-                            for i in range {
-                                if best.is_nan() {
-                                    grad[i] = f32::NAN;
-                                } else if x[i] == best {
-                                    grad[i] += up / ties as f32;
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            Op::Slice { x, row, col } => {
-                let width = nodes[x].cols;
-                let (_, grad) = accumulator(&mut nodes[x]);
-                for r in 0..node.rows {
-                    let grad = &mut grad[(row + r) * width + col..][..node.cols];
-                    for (g, up) in grad.iter_mut().zip(&upstream[r * node.cols..]) {
-                        *g += up;
-                    }
-                }
-            }
-            Op::NormalizeRows { x, epsilon } => {
-                let cols = node.cols;
-                let (x, grad) = accumulator(&mut nodes[x]);
-                let normals = rows_of(&node.value, cols).zip(rows_of(upstream, cols));
-                let operands = rows_of(x, cols).zip(rows_of_mut(grad, cols));
-                for ((y, up), (x, grad)) in normals.zip(operands) {
-                    let (_, inverse) = mean_and_inverse_deviation(x, epsilon);
-                    let mean = mean_of(up.iter().map(|&up| f64::from(up)));
-                    let along = mean_of(up.iter().zip(y).map(|(&up, &y)| f64::from(up) * f64::from(y)));
-                    for (g, (&up, &y)) in grad.iter_mut().zip(up.iter().zip(y)) {
-                        *g += (inverse * (f64::from(up) - mean - f64::from(y) * along)) as f32;
-                    }
-                }
-            }
-            Op::LogSoftmaxCols(x) => {
-                let cols = node.cols;
-                let (_, grad) = accumulator(&mut nodes[x]);
-                let rows = rows_of(&node.value, cols).zip(rows_of(upstream, cols));
-                for ((y, up), grad) in rows.zip(rows_of_mut(grad, cols)) {
-                    let total = up.iter().map(|&up| f64::from(up)).sum::<f64>() as f32;
-                    for (g, (&up, &y)) in grad.iter_mut().zip(up.iter().zip(y)) {
-                        *g += up - y.exp() * total;
-                    }
-                }
-            }
-            Op::RepeatRows { x, times } => {
-                let cols = node.cols;
-                let (_, grad) = accumulator(&mut nodes[x]);
-                for (row, up) in rows_of(upstream, cols).enumerate() {
-                    let grad = &mut grad[row / times * cols..][..cols];
-                    grad.iter_mut().zip(up).for_each(|(g, up)| *g += up);
-                }
-            }
-            Op::Reshape(x) => {
-                let (_, grad) = accumulator(&mut nodes[x]);
-                grad.iter_mut().zip(upstream).for_each(|(g, up)| *g += up);
-            }
-            Op::Concat { first, count, by_cols } => {
-                let mut at = 0;
-                for &part in &self.parts[first..first + count] {
-                    let part = &mut nodes[part as usize];
-                    let (rows, cols) = (part.rows, part.cols);
-                    if part.needs_grad {
-                        let (_, grad) = accumulator(part);
-                        let pitch = if by_cols { node.cols } else { cols };
-                        for row in 0..rows {
-                            let up = &upstream[at + row * pitch..][..cols];
-                            for (g, up) in grad[row * cols..][..cols].iter_mut().zip(up) {
-                                *g += up;
-                            }
-                        }
-                    }
-                    at += if by_cols { cols } else { rows * cols };
-                }
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::simd::Isa;
+use crate::simd::{Isa, Supported};
 
 /// How often a waiting thread looks again before it sleeps: some 20 microseconds, the usual time
 /// between two parallel loops of a training step.
@@ -25,7 +25,7 @@ const SPINS: u32 = 2_000;
 #[derive(Clone)]
 pub struct Pool {
     crew: Arc<Crew>,
-    isa: Isa,
+    isa: Supported,
 }
 
 /// The worker threads; the last handle to go stops them.
@@ -68,7 +68,7 @@ unsafe impl Send for Job {}
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("threads", &self.threads()).field("isa", &self.isa).finish()
+        f.debug_struct("Pool").field("threads", &self.threads()).field("isa", &self.isa()).finish()
     }
 }
 
@@ -76,7 +76,7 @@ impl Pool {
     /// A pool of `threads` threads, the caller's included, with the best kernels for this processor.
     /// Zero means one thread for every processor.
     pub fn new(threads: usize) -> Self {
-        Self::with_isa(threads, Isa::detect())
+        Self::with_kernels(threads, Supported::detect())
     }
 
     /// A pool that uses the kernels for `isa`.
@@ -84,7 +84,13 @@ impl Pool {
     /// # Panics
     /// If this processor does not support `isa`.
     pub fn with_isa(threads: usize, isa: Isa) -> Self {
-        assert!(isa.is_supported(), "this processor has no {isa:?}");
+        match isa.supported() {
+            Some(supported) => Self::with_kernels(threads, supported),
+            None => panic!("this processor has no {isa:?}"),
+        }
+    }
+
+    fn with_kernels(threads: usize, isa: Supported) -> Self {
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
@@ -111,6 +117,11 @@ impl Pool {
 
     /// The instruction set the kernels use.
     pub fn isa(&self) -> Isa {
+        self.isa.isa()
+    }
+
+    /// The same, as proof that this processor has it.
+    pub(crate) fn supported(&self) -> Supported {
         self.isa
     }
 

@@ -7,7 +7,7 @@
 use crate::activation::{Activation, Curve, with_curve};
 use crate::gemm::{PANEL, Panels};
 use crate::math::fma;
-use crate::simd::Isa;
+use crate::simd::{Isa, Supported};
 
 /// Added to the variance by LayerNorm.
 pub(crate) const NORM_EPSILON: f32 = 1e-6;
@@ -19,7 +19,7 @@ pub(crate) type Lanes = [f32; PANEL];
 macro_rules! per_isa {
     ($(#[$doc:meta])* $name:ident, $body:ident, $job:ty) => {
         $(#[$doc])*
-        pub(crate) unsafe fn $name(isa: Isa, job: &$job, from: usize, count: usize) {
+        pub(crate) unsafe fn $name(isa: Supported, job: &$job, from: usize, count: usize) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             unsafe fn avx2(job: &$job, from: usize, count: usize) {
@@ -32,9 +32,9 @@ macro_rules! per_isa {
                 // SAFETY: promised by the caller of the outer function.
                 unsafe { $body::<true>(job, from, count) }
             }
-            // SAFETY: promised by the caller; a pool only carries an instruction set that is supported.
+            // SAFETY: the extents are promised by the caller; `Supported` proves the instruction set.
             unsafe {
-                match isa {
+                match isa.isa() {
                     #[cfg(target_arch = "x86_64")]
                     Isa::Avx2 => avx2(job, from, count),
                     #[cfg(target_arch = "x86_64")]
@@ -72,7 +72,7 @@ per_isa! {
     /// Activates rows `from..from + count`.
     ///
     /// # Safety
-    /// The rows exist in all matrices and no other thread uses them; `isa` is supported.
+    /// The rows exist in all matrices and no other thread uses them.
     activate, activate_body, Activate
 }
 
@@ -178,7 +178,7 @@ per_isa! {
     ///
     /// # Safety
     /// The rows exist in all matrices, no other thread uses them or the norm sums of their blocks, and
-    /// rows of a block come in order; `isa` is supported.
+    /// rows of a block come in order.
     deactivate, deactivate_body, Deactivate<'_>
 }
 

@@ -22,6 +22,11 @@ impl Isa {
         [Isa::Avx512, Isa::Avx2, Isa::Neon].into_iter().find(|isa| isa.is_supported()).unwrap_or(Isa::Scalar)
     }
 
+    /// Proof that this processor can run kernels for `self`, if it can.
+    pub(crate) fn supported(self) -> Option<Supported> {
+        self.is_supported().then_some(Supported(self))
+    }
+
     /// Whether this processor can run kernels for `self`.
     pub fn is_supported(self) -> bool {
         match self {
@@ -41,5 +46,20 @@ impl Isa {
             #[allow(unreachable_patterns)] // the sets of other architectures
             _ => false,
         }
+    }
+}
+
+/// An instruction set that this processor has. Only detection makes one, so that whoever holds it may call its kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Supported(Isa);
+
+impl Supported {
+    /// The widest set this processor supports.
+    pub(crate) fn detect() -> Self {
+        Isa::detect().supported().unwrap_or(Supported(Isa::Scalar))
+    }
+
+    pub(crate) fn isa(self) -> Isa {
+        self.0
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::application::{Application, Scratch};
 use crate::buffer::Buffer;
+use crate::gemm::PANEL;
 use crate::matrix::Matrix;
 use crate::mlp::{Mlp, Tensor, tensors};
 use crate::ops::Op;
@@ -136,6 +137,22 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
+    /// A constant matrix that `fill` computes from other values, off the tape. It finds leftovers of an earlier step where
+    /// it is to write.
+    pub fn constant_of<'t, const N: usize>(
+        &'t self,
+        from: [Var<'t>; N],
+        rows: usize,
+        cols: usize,
+        fill: impl FnOnce([&[f32]; N], &mut [f32]),
+    ) -> Var<'t> {
+        let from = from.map(|var| self.own(var));
+        let mut inner = self.inner.borrow_mut();
+        let (nodes, node) = inner.push(rows, cols, Op::Leaf, false);
+        fill(from.map(|i| &nodes[i].value[..]), &mut node.value);
+        Var::new(self, inner.live - 1)
+    }
+
     /// A constant matrix of zeros.
     pub fn zeros(&self, rows: usize, cols: usize) -> Var<'_> {
         self.filled(rows, cols, 0.0)
@@ -212,12 +229,46 @@ impl Tape {
             app.release();
             inner.passing = app;
         }
-        if collect && !inner.gradients.iter().any(|g| g.net == net.id()) {
-            let buffer = Buffer::zeros(net.layout().len());
-            inner.gradients.push(NetGradient { net: net.id(), buffer, live: false, idle: 0 });
+        if collect {
+            inner.keep_gradient(net);
         }
         inner.timings.forward += started.elapsed();
         inner.operations += 2.0 * rows as f64 * net.layout().products() as f64;
+        Var::new(self, inner.live - 1)
+    }
+
+    /// A trained matrix as a leaf: its value, and a gradient that [`Adam`](crate::Adam) steps along.
+    ///
+    /// # Panics
+    /// If the network is not of the shape [`MlpSpec::parameter`](crate::MlpSpec::parameter).
+    #[track_caller]
+    pub fn parameter<'t>(&'t self, parameter: &Mlp) -> Var<'t> {
+        self.parameter_leaf(parameter, true)
+    }
+
+    /// The same as a constant.
+    ///
+    /// # Panics
+    /// As [`Tape::parameter`].
+    #[track_caller]
+    pub fn parameter_frozen<'t>(&'t self, parameter: &Mlp) -> Var<'t> {
+        self.parameter_leaf(parameter, false)
+    }
+
+    #[track_caller]
+    fn parameter_leaf<'t>(&'t self, parameter: &Mlp, collect: bool) -> Var<'t> {
+        let spec = parameter.spec();
+        let is_matrix = spec.hidden.is_empty() && !spec.bias && spec.members == 1;
+        assert!(is_matrix, "a network with layers is applied, not read");
+        let inner = &mut *self.inner.borrow_mut();
+        let op = if collect { Op::Parameter { net: parameter.id() } } else { Op::Leaf };
+        let (_, node) = inner.push(spec.inputs, spec.outputs, op, collect);
+        for_each_row(spec.inputs, spec.outputs, |place, at, len| {
+            node.value[at..][..len].copy_from_slice(&parameter.weights().params[place..][..len]);
+        });
+        if collect {
+            inner.keep_gradient(parameter);
+        }
         Var::new(self, inner.live - 1)
     }
 
@@ -272,11 +323,6 @@ impl Tape {
         self.inner.borrow().operations
     }
 
-    /// Counts operations that were done elsewhere, for example on a second tape, as operations of the step under way.
-    pub fn count_operations(&self, operations: f64) {
-        self.inner.borrow_mut().operations += operations;
-    }
-
     #[track_caller]
     pub(crate) fn backward(&self, loss: usize) -> Gradients<'_> {
         let inner = &mut *self.inner.borrow_mut();
@@ -292,7 +338,7 @@ impl Tape {
             grad[0] = 1.0;
             for i in (0..=loss).rev() {
                 if inner.nodes[i].has_grad {
-                    self.backward_node(inner, i);
+                    self.backward_node(inner, i, true);
                 }
             }
         }
@@ -301,10 +347,39 @@ impl Tape {
         Gradients { tape: self }
     }
 
-    fn backward_node(&self, inner: &mut Inner, i: usize) {
-        let Op::Apply { x, application, collect } = inner.nodes[i].op else {
-            inner.backward_op(i);
-            return;
+    /// Appends the gradient of the number `of` by the earlier value `x` as a constant, before the backward pass.
+    #[track_caller]
+    pub(crate) fn gradient_by(&self, of: usize, x: usize) {
+        let inner = &mut *self.inner.borrow_mut();
+        assert!(
+            inner.nodes[of].value.len() == 1 && x < of,
+            "the gradient of a single number by an earlier value"
+        );
+        assert!(!inner.differentiated, "the backward pass of this step is over");
+        if inner.nodes[of].needs_grad {
+            accumulator(&mut inner.nodes[of]).1[0] = 1.0;
+            for i in (x + 1..=of).rev() {
+                if inner.nodes[i].has_grad {
+                    self.backward_node(inner, i, false);
+                }
+            }
+        }
+        let (rows, cols) = (inner.nodes[x].rows, inner.nodes[x].cols);
+        let (nodes, node) = inner.push(rows, cols, Op::Leaf, false);
+        if nodes[x].has_grad {
+            node.value.copy_from_slice(&nodes[x].grad);
+        } else {
+            node.value.fill(0.0);
+        }
+        inner.nodes[..=of].iter_mut().for_each(|node| node.has_grad = false);
+    }
+
+    /// Passes the gradient of node `i` on; without `weights`, past the parameters of networks.
+    fn backward_node(&self, inner: &mut Inner, i: usize, weights: bool) {
+        let (x, application, collect) = match inner.nodes[i].op {
+            Op::Apply { x, application, collect } => (x, application, collect && weights),
+            Op::Parameter { net } if weights => return inner.backward_parameter(i, net),
+            _ => return inner.backward_op(i),
         };
         let application = &mut inner.applications[application];
         inner.operations += application.backward_operations(collect, inner.nodes[x].needs_grad);
@@ -339,7 +414,38 @@ pub(crate) fn accumulator(node: &mut Node) -> (&[f32], &mut [f32]) {
     (&node.value, &mut node.grad)
 }
 
+/// Calls `f(place in the storage, place in the matrix, length)` for each run of a `rows x cols` matrix that is stored like
+/// the kernel of a layer, in panels.
+fn for_each_row(rows: usize, cols: usize, mut f: impl FnMut(usize, usize, usize)) {
+    for row in 0..rows {
+        for col in (0..cols).step_by(PANEL) {
+            f(col * rows + row * PANEL, row * cols + col, (cols - col).min(PANEL));
+        }
+    }
+}
+
 impl Inner {
+    /// Makes room for the gradient of a network.
+    fn keep_gradient(&mut self, net: &Mlp) {
+        if !self.gradients.iter().any(|g| g.net == net.id()) {
+            let buffer = Buffer::zeros(net.layout().len());
+            self.gradients.push(NetGradient { net: net.id(), buffer, live: false, idle: 0 });
+        }
+    }
+
+    /// Adds the gradient of node `i` to that of the parameter it shows.
+    fn backward_parameter(&mut self, i: usize, net: u64) {
+        let Some(stored) = self.gradients.iter_mut().find(|g| g.net == net) else { return };
+        if !std::mem::replace(&mut stored.live, true) {
+            stored.buffer.fill(0.0);
+        }
+        let node = &self.nodes[i];
+        for_each_row(node.rows, node.cols, |place, at, len| {
+            let sums = stored.buffer[place..][..len].iter_mut();
+            sums.zip(&node.grad[at..][..len]).for_each(|(sum, g)| *sum += g);
+        });
+    }
+
     /// Takes the next slot; returns the nodes before it and the slot, its value sized but not filled.
     pub(crate) fn push(
         &mut self,

@@ -2,14 +2,17 @@
 #![allow(unsafe_code)]
 
 use crate::gemm::PANEL;
-use crate::simd::Isa;
+use crate::simd::{Isa, Supported};
 
 /// `to[column][row] = from[row][column]`, both with rows of 32. Missing rows of `from` become zeros;
 /// columns that `to` has no room for are dropped.
-pub(crate) fn block(isa: Isa, from: &[f32], to: &mut [f32]) {
+pub(crate) fn block(isa: Supported, from: &[f32], to: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
-    if from.len() == PANEL * PANEL && to.len() == PANEL * PANEL && matches!(isa, Isa::Avx2 | Isa::Avx512) {
-        // SAFETY: both are whole blocks, and a pool only carries an instruction set that is supported.
+    if from.len() == PANEL * PANEL
+        && to.len() == PANEL * PANEL
+        && matches!(isa.isa(), Isa::Avx2 | Isa::Avx512)
+    {
+        // SAFETY: both are whole blocks, and `isa` proves that the processor has AVX2, which includes AVX.
         unsafe { avx(from.as_ptr(), to.as_mut_ptr()) };
         return;
     }
@@ -68,7 +71,7 @@ mod tests {
 
     #[test]
     fn every_instruction_set_transposes_every_block() {
-        for isa in [Isa::Scalar, Isa::detect()] {
+        for isa in [Isa::Scalar.supported().unwrap(), Supported::detect()] {
             for (rows, columns) in [(32, 32), (32, 5), (7, 32), (1, 1)] {
                 let from: Vec<f32> = (0..rows * PANEL).map(|i| i as f32 + 1.0).collect();
                 let mut to = vec![f32::NAN; columns * PANEL];

@@ -91,15 +91,6 @@ impl<'t> Var<'t> {
         f(&self.tape.inner.borrow().nodes[self.index()].value)
     }
 
-    /// A constant matrix that `fill` computes from this value, off the tape. It finds leftovers of an earlier step where it
-    /// is to write.
-    pub fn constant_from(self, rows: usize, cols: usize, fill: impl FnOnce(&[f32], &mut [f32])) -> Var<'t> {
-        self.record(|inner| {
-            let (nodes, node) = inner.push(rows, cols, crate::ops::Op::Leaf, false);
-            fill(&nodes[self.index()].value, &mut node.value);
-        })
-    }
-
     /// The same value, where gradients stop.
     #[must_use]
     pub fn detach(self) -> Var<'t> {
@@ -290,6 +281,23 @@ impl<'t> Var<'t> {
         self.record(|inner| inner.reshape(self.index(), rows, cols))
     }
 
+    /// 1 where the entry is at least `threshold`, 0 below; no gradient passes.
+    #[must_use]
+    pub fn ge(self, threshold: f32) -> Var<'t> {
+        self.record(|inner| inner.ge(self.index(), threshold))
+    }
+
+    /// The entry of each row in the column that `columns` (one number a row) names, as a column.
+    ///
+    /// # Panics
+    /// If a column does not exist, or the heights differ.
+    #[must_use]
+    #[track_caller]
+    pub fn pick_cols(self, columns: Var<'t>) -> Var<'t> {
+        let columns = self.tape.own(columns);
+        self.record(|inner| inner.pick_cols(self.index(), columns))
+    }
+
     /// `tau` where the entry is at least 0, `1 - tau` below; no gradient passes.
     #[must_use]
     pub fn expectile_weights(self, tau: f32) -> Var<'t> {
@@ -302,14 +310,17 @@ impl<'t> Var<'t> {
         self.expectile_weights(tau) * self.square()
     }
 
-    /// The logarithm of the density of each row under a normal distribution with independent columns.
-    /// `mean` and `log_std` may be single rows.
+    /// The gradient of this number by an earlier value, as a constant: for losses that contain one. Networks in between
+    /// pass it on and collect nothing.
+    ///
+    /// # Panics
+    /// If this is not a single number, comes before `x`, or the backward pass of the step is over.
     #[must_use]
     #[track_caller]
-    pub fn gaussian_log_density(self, mean: Var<'t>, log_std: Var<'t>) -> Var<'t> {
-        let half_log_tau = 0.5 * std::f32::consts::TAU.ln();
-        let standard = (self - mean) * (-log_std).exp();
-        (-0.5 * standard.square() - log_std - half_log_tau).sum_cols()
+    pub fn gradient_by(self, x: Var<'t>) -> Var<'t> {
+        self.tape.gradient_by(self.index(), self.tape.own(x));
+        let last = self.tape.inner.borrow().live - 1;
+        Var::new(self.tape, last)
     }
 
     /// Computes the gradients of this number. Once per step: losses of several networks are added up first.

@@ -21,7 +21,7 @@ use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative, positive};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::value_spec;
+use crate::parts::critic::{maximise, value_spec};
 use crate::parts::gaussian;
 use crate::registry::AgentKind;
 use album_data::{AfterGoal, KStepTail, SegmentConfig};
@@ -215,9 +215,7 @@ impl Album {
         };
         let q_pi = x.tape.apply_frozen(&nets[self.q], x.tape.concat_cols(&[s, into_q])).mean_cols();
         let bc = (pi - a).square().sum_cols().mean();
-        let q_term =
-            if c.normalize_q { q_pi.mean() / (q_pi.abs().mean().detach() + 1e-6) } else { q_pi.mean() };
-        let actor = c.alpha_bc as f32 * bc - q_term;
+        let actor = c.alpha_bc as f32 * bc + maximise(q_pi, c.normalize_q.then_some(1e-6));
 
         measures.mean("actor/actor_loss", actor).value("actor/q", q_pi).mean("actor/bc_loss", bc);
         actor
@@ -273,7 +271,7 @@ pub(crate) fn critic_loss<'t>(
     } else {
         tape.apply(&nets[v], x.s_last())
     };
-    let q = tape.apply(&nets[q], tape.concat_cols(&[x.s(), x.a()]));
+    let q = tape.apply(&nets[q], x.s_a());
     let v = values.slice_rows(0, b);
 
     let y_1 = x.r() + f(gamma) * x.m() * v_next;

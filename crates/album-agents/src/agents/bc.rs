@@ -5,12 +5,13 @@
 //! ```
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, positive};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::gaussian;
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -49,26 +50,32 @@ impl Setup for Config {
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let actor = nets.policy("actor", gaussian::spec(sizes, &self.common.hidden), self.lr);
-        Box::new(Bc { gamma: self.common.gamma, actor })
+        Box::new(Bc { segments: self.common.one_step(), actor })
     }
 }
 
 struct Bc {
-    gamma: f64,
+    segments: SegmentConfig,
     actor: NetworkId,
+}
+
+impl Bc {
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let mean = x.tape.apply(&nets[self.actor], x.s());
+        let loss = -gaussian::log_density(x.a(), mean).mean();
+        measures.mean("actor/actor_loss", loss).mean("actor/mse", (mean - x.a()).square());
+        loss
+    }
 }
 
 impl Algorithm for Bc {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.gamma, ..SegmentConfig::default() }
+        self.segments
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let mean = x.tape.apply(&nets[self.actor], x.s());
-        let actor = -gaussian::log_density(x.a(), mean).mean();
         let mut measures = x.measures();
-        measures.mean("actor/actor_loss", actor).mean("actor/mse", (mean - x.a()).square());
-        Loss { total: actor, measures }
+        Loss { total: self.actor_loss(nets, x, &mut measures), measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -21,14 +21,14 @@
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};
 use crate::common::{Common, at_least_one, fail, nonnegative, rate};
-use crate::networks::{NetworkId, Networks};
+use crate::networks::{Lookup, NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, one_step_target};
 use crate::parts::flow::Through;
+use crate::parts::times::Times;
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
-use album_nn::{Activation, Mlp, MlpSpec, Var};
+use album_nn::{Activation, MlpSpec, Var};
 use serde::{Deserialize, Serialize};
-use std::borrow::Borrow;
 
 /// Registry entry.
 pub const KIND: AgentKind = AgentKind::new::<Config>(
@@ -158,39 +158,36 @@ impl Setup for Config {
     }
 }
 
-/// The policy: by the places of its networks, or with the networks themselves.
-struct Consistency<N> {
-    time: N,
-    net: N,
+/// The policy, by the places of its networks.
+#[derive(Clone, Copy)]
+struct Consistency {
+    time: NetworkId,
+    net: NetworkId,
     scale_input: bool,
 }
 
-impl Consistency<NetworkId> {
-    fn of<'n>(&self, nets: &'n Networks) -> Consistency<&'n Mlp> {
-        Consistency { time: &nets[self.time], net: &nets[self.net], scale_input: self.scale_input }
-    }
-}
-
-impl<N: Borrow<Mlp>> Consistency<N> {
+impl Consistency {
     /// `f(s, x, t)` with one time for each row.
-    fn f<'t>(&self, s: Var<'t>, x: Var<'t>, times: &[f64], through: Through) -> Var<'t> {
-        let tape = s.tape();
-        let apply = |net: &N, x| match through {
-            Through::Frozen => tape.apply_frozen(net.borrow(), x),
-            Through::Trained => tape.apply(net.borrow(), x),
-        };
+    fn f<'t>(
+        &self,
+        nets: Lookup<'_>,
+        s: Var<'t>,
+        x: Var<'t>,
+        times: Times<'t, '_>,
+        through: Through,
+    ) -> Var<'t> {
         let variance = SIGMA_DATA * SIGMA_DATA;
-        let skip = column(s, times, |t| variance / ((t - LEAST).powi(2) + variance));
-        let out = column(s, times, |t| SIGMA_DATA * (t - LEAST) / (t * t + variance).sqrt());
-        let time = apply(&self.time, features(s, times));
-        let seen =
-            if self.scale_input { column(s, times, |t| 1.0 / (t * t + variance).sqrt()) * x } else { x };
-        skip * x + out * apply(&self.net, tape.concat_cols(&[seen, time, s]))
+        let skip = times.column(|t| variance / ((t - LEAST).powi(2) + variance));
+        let out = times.column(|t| SIGMA_DATA * (t - LEAST) / (t * t + variance).sqrt());
+        let time = through.apply(&nets[self.time], times.rows(FEATURES, features));
+        let seen = if self.scale_input { times.column(|t| 1.0 / (t * t + variance).sqrt()) * x } else { x };
+        skip * x + out * through.apply(&nets[self.net], s.tape().concat_cols(&[seen, time, s]))
     }
 
     /// Actions. `noise` is called once for each level.
     fn sample<'t>(
         &self,
+        nets: Lookup<'_>,
         s: Var<'t>,
         levels: usize,
         through: Through,
@@ -202,25 +199,20 @@ impl<N: Borrow<Mlp>> Consistency<N> {
             if i > 0 {
                 x = x + (t * t - LEAST * LEAST).sqrt() as f32 * noise();
             }
-            x = self.f(s, x, &vec![t; s.rows()], through);
+            let times = Times { drawn: s.tape().zeros(s.rows(), 1), time: &|_| t };
+            x = self.f(nets, s, x, times, through);
         }
         x.clip(-1.0, 1.0)
     }
 }
 
-/// A function of time, row by row.
-fn column<'t>(like: Var<'t>, times: &[f64], of: impl Fn(f64) -> f64) -> Var<'t> {
-    let values: Vec<f32> = times.iter().map(|&t| of(t) as f32).collect();
-    like.tape().constant_slice(times.len(), 1, &values)
-}
-
 /// `[sin(w t), cos(w t)]` with frequencies `w` from 1 down to 1/10000.
-fn features<'t>(like: Var<'t>, times: &[f64]) -> Var<'t> {
+fn features(t: f64, row: &mut [f32]) {
     let half = FEATURES / 2;
-    let phases = |t: f64| (0..half).map(move |i| t * 10000f64.powf(-(i as f64) / (half - 1) as f64));
-    let row = |&t: &f64| phases(t).map(f64::sin).chain(phases(t).map(f64::cos)).map(|x| x as f32);
-    let values: Vec<f32> = times.iter().flat_map(row).collect();
-    like.tape().constant_slice(times.len(), FEATURES, &values)
+    for i in 0..half {
+        let phase = t * 10000f64.powf(-(i as f64) / (half - 1) as f64);
+        (row[i], row[half + i]) = (phase.sin() as f32, phase.cos() as f32);
+    }
 }
 
 /// How many boundaries there are at a step of schedules of `period` steps.
@@ -241,8 +233,8 @@ struct Cac {
     config: Config,
     a: usize,
     critic: Critic,
-    policy: Consistency<NetworkId>,
-    average: Consistency<NetworkId>,
+    policy: Consistency,
+    average: Consistency,
 }
 
 impl Cac {
@@ -252,7 +244,7 @@ impl Cac {
         let (rows, times) = (x.rows(), if c.max_q_backup { BACKUP_ACTIONS } else { 1 });
         let s_next = x.s_next().repeat_rows(times);
         let noise = || x.normal_rows(rows * times, self.a);
-        let a_next = self.average.of(nets).sample(s_next, c.levels, Through::Frozen, noise);
+        let a_next = self.average.sample(nets, s_next, c.levels, Through::Frozen, noise);
         // The members' values of all actions of a state side by side.
         let members = c.critic.ensemble;
         let q = self.critic.target(nets, s_next, a_next).reshape(rows, times * members);
@@ -266,7 +258,7 @@ impl Cac {
             let variance = (y - y.mean()).square().sum() / (x.rows() as f32 - 1.0);
             y = y / (variance.sqrt() + 1e-6);
         }
-        let q = self.critic.online(nets, x.s(), x.a());
+        let q = self.critic.online(nets, x.s_a());
         let loss = (q - y).square().sum_cols().mean();
         measures.mean("critic/critic_loss", loss).q(q);
         loss
@@ -275,7 +267,7 @@ impl Cac {
     fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
         let (c, s) = (&self.config, x.s());
         let consistency = self.consistency(nets, x);
-        let action = self.policy.of(nets).sample(s, c.levels, Through::Trained, || x.normal(self.a));
+        let action = self.policy.sample(nets, s, c.levels, Through::Trained, || x.normal(self.a));
         let q = self.critic.frozen(nets, s, action);
         let first = x.uniform(1).with_value(|u| u[0] >= 0.5);
         let (i, j) = if first { (0, 1) } else { (1, 0) };
@@ -296,23 +288,24 @@ impl Cac {
         let period = if self.config.schedule_steps == 0 { x.total_steps } else { self.config.schedule_steps };
         let n = boundaries(x.step, period);
         let z = x.normal(self.a);
-        let from: Vec<usize> = x
-            .uniform(1)
-            .with_value(|u| u.iter().map(|&u| (f64::from(u) * (n - 1) as f64) as usize).collect());
-        let [low, high] = [0, 1].map(|up| from.iter().map(|&i| boundary(i + up, n)).collect::<Vec<f64>>());
-        let f = |policy: &Consistency<&Mlp>, times: &[f64], through| {
-            policy.f(s, a + column(s, times, |t| t) * z, times, through)
+        let drawn = x.uniform(1);
+        // The boundary of number `u (n - 1) + up`, where `u` is uniform.
+        let at = |u: f64, up: usize| boundary((u * (n - 1) as f64) as usize + up, n);
+        let f = |policy: &Consistency, up, through| {
+            let time = move |u| at(u, up);
+            let times = Times { drawn, time: &time };
+            policy.f(nets, s, a + times.column(|t| t) * z, times, through)
         };
-        let online = f(&self.policy.of(nets), &high, Through::Trained);
-        let target = f(&self.average.of(nets), &low, Through::Frozen);
-        let gaps: Vec<f64> = high.iter().zip(&low).map(|(high, low)| high - low).collect();
-        (column(s, &gaps, |gap| 100.0 / gap) * (online - target).square()).mean()
+        let online = f(&self.policy, 1, Through::Trained);
+        let target = f(&self.average, 0, Through::Frozen);
+        let weight = Times { drawn, time: &|u| 100.0 / (at(u, 1) - at(u, 0)) }.column(|weight| weight);
+        (weight * (online - target).square()).mean()
     }
 }
 
 impl Algorithm for Cac {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+        self.config.common.one_step()
     }
 
     fn stages(&self) -> &'static [Stage] {
@@ -329,17 +322,12 @@ impl Algorithm for Cac {
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
-        let policy = Consistency {
-            time: nets[self.policy.time].clone(),
-            net: nets[self.policy.net].clone(),
-            scale_input: self.config.scale_input,
-        };
-        let q = nets[self.critic.target].clone();
+        let (nets, policy, q) = (nets.snapshot(), self.policy, self.critic.target);
         let (n, a, levels) = (self.config.num_samples, self.a, self.config.levels);
         Box::new(move |x| {
             let s = x.repeated(n);
-            let actions = policy.sample(s, levels, Through::Frozen, || x.normal(n, a));
-            let q = x.tape.apply_frozen(&q, x.tape.concat_cols(&[s, actions])).min_cols();
+            let actions = policy.sample(&nets, s, levels, Through::Frozen, || x.normal(n, a));
+            let q = x.tape.apply_frozen(&nets[q], x.tape.concat_cols(&[s, actions])).min_cols();
             x.drawn(n, actions, q)
         })
     }

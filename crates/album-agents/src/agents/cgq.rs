@@ -12,14 +12,15 @@
 //! then `x_0`, `t` and `z` of the actor of single actions.
 
 use crate::agent::AgentError;
+use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorSpec, Columns};
 use crate::agents::qc_fql::{WindowFql, segments};
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative, open_unit};
 use crate::networks::Networks;
 use crate::parts::critic::{Critic, CriticConfig, one_step_target};
-use crate::parts::distilled_flow::{ACTOR, Columns, DistilledFlow, Spec};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -93,7 +94,7 @@ impl Setup for Config {
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let hidden = &self.common.hidden;
-        let chunk = Spec {
+        let chunk = ActorSpec {
             names: ["chunk_flow", "chunk_actor"],
             s: sizes.s,
             x: self.h * sizes.a,
@@ -104,11 +105,11 @@ impl Setup for Config {
             normalize_q_loss: self.normalize_q_loss,
             flow_steps: self.flow_steps,
         };
-        let step = Spec { names: ["flow", "actor"], x: sizes.a, alpha: self.step_alpha, ..chunk };
+        let step = ActorSpec { names: ["flow", "actor"], x: sizes.a, alpha: self.step_alpha, ..chunk };
         Box::new(Cgq {
             chunk: WindowFql::new(nets, ["chunk_q", "chunk_q_target"], &chunk, &self.critic, sizes.a),
             critic: Critic::new(nets, ["q", "q_target"], sizes.s + sizes.a, hidden, &self.critic),
-            actor: DistilledFlow::new(nets, &step),
+            actor: Actor::new(nets, &step),
             config: self.clone(),
         })
     }
@@ -118,7 +119,7 @@ struct Cgq {
     config: Config,
     chunk: WindowFql,
     critic: Critic,
-    actor: DistilledFlow,
+    actor: Actor,
 }
 
 /// The names of the losses of the actor of chunks.
@@ -131,36 +132,55 @@ const CHUNK_ACTOR: Columns = [
     "chunk_actor/mse",
 ];
 
+impl Cgq {
+    /// L(Q), which is pulled towards Q of chunks.
+    fn critic_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        chunk_q: Var<'t>,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
+        let (c, s_next) = (&self.config, x.s_next());
+        let a_next = self.actor.actions(nets, x, s_next);
+        let q_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
+        let y = one_step_target(x, c.common.gamma, q_next);
+        let q = self.critic.online(nets, x.s_a());
+        let td = (q - y).square().mean();
+        let anchor = (x.w_k() * (chunk_q.detach() - q).expectile_loss(c.anchor_expectile as f32)).mean();
+        let loss = c.beta_td as f32 * td + c.beta as f32 * anchor;
+        measures
+            .mean("critic/critic_loss", loss)
+            .mean("critic/td_loss", td)
+            .mean("critic/anchor_loss", anchor)
+            .q(q);
+        loss
+    }
+
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let q = |pi| self.critic.frozen(nets, x.s(), pi).mean_cols();
+        let losses = self.actor.losses(nets, x, x.a(), None, q);
+        losses.measure(measures, ACTOR_COLUMNS);
+        losses.total
+    }
+}
+
 impl Algorithm for Cgq {
     fn segments(&self) -> SegmentConfig {
         segments(self.config.h, self.config.h, self.config.common.gamma)
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let c = &self.config;
-        let (s, a) = (x.s(), x.a());
-        let chunk = self.chunk.losses(nets, x);
-
-        let v_next = self.actor.target_value(nets, x, &self.critic, c.critic.q_agg, x.s_next());
-        let y = one_step_target(x, c.common.gamma, v_next);
-        let q = self.critic.online(nets, s, a);
-        let td = (q - y).square().mean();
-        let anchor = (x.w_k() * (chunk.q.detach() - q).expectile_loss(c.anchor_expectile as f32)).mean();
-        let critic = c.beta_td as f32 * td + c.beta as f32 * anchor;
-
-        let actor = self.actor.losses(nets, x, a, None, |pi| self.critic.frozen(nets, s, pi).mean_cols());
-
         let mut measures = x.measures();
+        let (chunk_critic, chunk_q) = self.chunk.critic_loss(nets, x);
+        let chunk_actor = self.chunk.actor_loss(nets, x);
         measures
-            .mean("chunk_critic/critic_loss", chunk.critic)
-            .range(["chunk_critic/q_mean", "chunk_critic/q_max", "chunk_critic/q_min"], chunk.q)
-            .mean("critic/critic_loss", critic)
-            .mean("critic/td_loss", td)
-            .mean("critic/anchor_loss", anchor)
-            .q(q);
-        chunk.actor.measure(&mut measures, CHUNK_ACTOR);
-        actor.measure(&mut measures, ACTOR);
-        Loss { total: chunk.critic + chunk.actor.total + critic + actor.total, measures }
+            .mean("chunk_critic/critic_loss", chunk_critic)
+            .range(["chunk_critic/q_mean", "chunk_critic/q_max", "chunk_critic/q_min"], chunk_q);
+        let critic = self.critic_loss(nets, x, chunk_q, &mut measures);
+        chunk_actor.measure(&mut measures, CHUNK_ACTOR);
+        let actor = self.actor_loss(nets, x, &mut measures);
+        Loss { total: chunk_critic + chunk_actor.total + critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -12,16 +12,16 @@
 //! draws `x_0`, `t` and `z` of the actor.
 
 use crate::agent::AgentError;
-use crate::agents::qc_fql::segments;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorSpec};
+use crate::agents::qc_fql::{column_mask, segments};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, nonnegative, open_unit, positive};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::categorical::{Bins, cross_entropy};
 use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio};
-use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec, column_mask};
 use crate::registry::AgentKind;
 use album_data::{Dataset, SegmentConfig};
-use album_nn::MlpSpec;
+use album_nn::{MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -132,7 +132,7 @@ impl Setup for Config {
         let [low, high] = sizes.value_range.map_or([self.v_min, self.v_max], |range| range.map(f64::from));
         let x = self.h * sizes.a;
         let logits = |inputs| MlpSpec::new(inputs, hidden, self.bins).layer_norm(true);
-        let spec = Spec {
+        let spec = ActorSpec {
             names: ["flow", "actor"],
             s: sizes.s,
             x,
@@ -146,7 +146,7 @@ impl Setup for Config {
         Box::new(Deas {
             v: nets.value("v", logits(sizes.s), lr),
             critic: Critic::of(nets, ["q", "q_target"], logits(sizes.s + x), &self.critic),
-            actor: DistilledFlow::new(nets, &spec),
+            actor: Actor::new(nets, &spec),
             bins: Bins { low, high, count: self.bins, sigma: self.sigma },
             a: sizes.a,
             config: self.clone(),
@@ -186,10 +186,52 @@ struct Deas {
     config: Config,
     v: NetworkId,
     critic: Critic,
-    actor: DistilledFlow,
+    actor: Actor,
     bins: Bins,
     /// Columns of one action.
     a: usize,
+}
+
+impl Deas {
+    /// L(Q) + L(V).
+    fn critic_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let c = &self.config;
+        let (bins, members) = (&self.bins, c.critic.ensemble);
+        let (s_chunk, w) = (x.s_chunk(), x.w_k());
+
+        let ratio = bootstrap_ratio(c.common.gamma, c.gamma_1, c.h);
+        let v_last = bins.log_probabilities(x.tape.apply_frozen(&nets[self.v], x.s_last()));
+        let y = x.r_k() + ratio * x.g_k() * bins.expectation(v_last, 1);
+        let q = bins.log_probabilities(self.critic.online(nets, s_chunk));
+        let critic = (w * cross_entropy(bins.around(y), q, members)).mean();
+
+        let v = bins.log_probabilities(x.tape.apply(&nets[self.v], x.s()));
+        let q_bar = bins.log_probabilities(self.critic.recorded_target(nets, s_chunk));
+        let value = bins.expectation(v, 1);
+        let advantage = (c.critic.q_agg.of(bins.expectation(q_bar, members)) - value).detach();
+        let p_bar = bins.aggregate(q_bar, members, c.critic.q_agg);
+        let weight = w * advantage.expectile_weights(c.expectile as f32);
+        let value_loss = (weight * cross_entropy(p_bar, v, 1)).mean();
+
+        measures
+            .mean("critic/critic_loss", critic)
+            .q(bins.expectation(q, members))
+            .mean("value/value_loss", value_loss)
+            .v(value)
+            .value("value/adv", advantage);
+        critic + value_loss
+    }
+
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let (bins, members) = (&self.bins, self.config.critic.ensemble);
+        let mask = column_mask(x.valids(), self.a);
+        let losses = self.actor.losses(nets, x, x.chunk(), Some(mask), |pi| {
+            let log_p = bins.log_probabilities(self.critic.frozen(nets, x.s(), pi));
+            bins.expectation(log_p, members).mean_cols()
+        });
+        losses.measure(measures, ACTOR_COLUMNS);
+        losses.total
+    }
 }
 
 impl Algorithm for Deas {
@@ -198,39 +240,10 @@ impl Algorithm for Deas {
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let c = &self.config;
-        let (bins, members) = (&self.bins, c.critic.ensemble);
-        let (s, chunk, w) = (x.s(), x.chunk(), x.w_k());
-
-        let ratio = bootstrap_ratio(c.common.gamma, c.gamma_1, c.h);
-        let v_last = bins.log_probabilities(x.tape.apply_frozen(&nets[self.v], x.s_last()));
-        let y = x.r_k() + ratio * x.g_k() * bins.expectation(v_last, 1);
-        let q = bins.log_probabilities(self.critic.online(nets, s, chunk));
-        let critic = (w * cross_entropy(bins.around(y), q, members)).mean();
-
-        let v = bins.log_probabilities(x.tape.apply(&nets[self.v], s));
-        let q_bar = bins.log_probabilities(self.critic.target(nets, s, chunk));
-        let value = bins.expectation(v, 1);
-        let advantage = (c.critic.q_agg.of(bins.expectation(q_bar, members)) - value).detach();
-        let p_bar = bins.aggregate(q_bar, members, c.critic.q_agg);
-        let weight = w * advantage.expectile_weights(c.expectile as f32);
-        let value_loss = (weight * cross_entropy(p_bar, v, 1)).mean();
-
-        let mask = column_mask(x.valids(), self.a);
-        let actor = self.actor.losses(nets, x, chunk, Some(mask), |pi| {
-            let log_p = bins.log_probabilities(self.critic.frozen(nets, s, pi));
-            bins.expectation(log_p, members).mean_cols()
-        });
-
         let mut measures = x.measures();
-        measures
-            .mean("critic/critic_loss", critic)
-            .q(bins.expectation(q, members))
-            .mean("value/value_loss", value_loss)
-            .v(value)
-            .value("value/adv", advantage);
-        actor.measure(&mut measures, ACTOR);
-        Loss { total: critic + value_loss + actor.total, measures }
+        let critic = self.critic_loss(nets, x, &mut measures);
+        let actor = self.actor_loss(nets, x, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -15,7 +15,7 @@
 
 use crate::agent::AgentError;
 use crate::agents::qc_fql::segments;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, open_unit};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio, value_spec, window_target};
@@ -150,31 +150,31 @@ struct Dqc {
     columns: usize,
 }
 
-impl Algorithm for Dqc {
-    fn segments(&self) -> SegmentConfig {
-        segments(self.config.h, self.config.h, self.config.gamma_1)
-    }
-
-    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+impl Dqc {
+    /// L(Qc) + L(Q) + L(V), where the policy decides on the first actions `b` of a chunk.
+    fn critic_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        b: Var<'t>,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
         let c = &self.config;
-        let (s, chunk, w) = (x.s(), x.chunk(), x.w_k());
-        let b = chunk.slice_cols(0, self.columns);
+        let (s, w) = (x.s(), x.w_k());
+        let s_b = x.tape.concat_cols(&[s, b]);
 
         let ratio = bootstrap_ratio(c.common.gamma, c.gamma_1, c.h);
         let y = window_target(x, ratio * x.tape.apply_frozen(&nets[self.v], x.s_last()));
-        let q_chunk = x.tape.apply(&nets[self.q_chunk], x.tape.concat_cols(&[s, chunk]));
+        let q_chunk = x.tape.apply(&nets[self.q_chunk], x.s_chunk());
         let chunk_loss = (w * (q_chunk - y).square()).mean();
 
-        let q = self.critic.online(nets, s, b);
+        let q = self.critic.online(nets, s_b);
         let critic = (w * c.distill.of(q_chunk.detach() - q, c.kappa_d)).mean();
 
         let v = x.tape.apply(&nets[self.v], s);
-        let q_bar = c.critic.q_agg.of(self.critic.target(nets, s, b)).detach();
+        let q_bar = c.critic.q_agg.of(self.critic.recorded_target(nets, s_b)).detach();
         let value = (w * c.backup.of(q_bar - v, c.kappa_b)).mean();
 
-        let actor = (w * matching_error(x, &nets[self.flow], s, b)).mean();
-
-        let mut measures = x.measures();
         measures
             .mean("chunk_critic/critic_loss", chunk_loss)
             .range(["chunk_critic/q_mean", "chunk_critic/q_max", "chunk_critic/q_min"], q_chunk)
@@ -182,10 +182,34 @@ impl Algorithm for Dqc {
             .q(q)
             .mean("value/value_loss", value)
             .v(v)
-            .value("value/adv", q_bar - v)
-            .mean("actor/actor_loss", actor)
-            .mean("actor/bc_flow_loss", actor);
-        Loss { total: chunk_loss + critic + value + actor, measures }
+            .value("value/adv", q_bar - v);
+        chunk_loss + critic + value
+    }
+
+    fn actor_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        b: Var<'t>,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
+        let loss = (x.w_k() * matching_error(x, &nets[self.flow], x.s(), b)).mean();
+        measures.mean("actor/actor_loss", loss).mean("actor/bc_flow_loss", loss);
+        loss
+    }
+}
+
+impl Algorithm for Dqc {
+    fn segments(&self) -> SegmentConfig {
+        segments(self.config.h, self.config.h, self.config.gamma_1)
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let mut measures = x.measures();
+        let b = x.chunk().slice_cols(0, self.columns);
+        let critic = self.critic_loss(nets, x, b, &mut measures);
+        let actor = self.actor_loss(nets, x, b, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -10,13 +10,14 @@
 //! gradient. Draws `z'`, then `x_0` and `t`.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::{Critic, CriticConfig, value_spec};
+use crate::parts::critic::{Critic, CriticConfig, one_step_target, value_spec};
 use crate::parts::flow::{self, Through};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -63,6 +64,7 @@ impl Setup for Config {
             v: nets.value("v", value_spec(s, hidden), lr),
             flow: nets.policy("flow", flow::field_spec(s, a, hidden), lr),
             config: self.clone(),
+            a,
         })
     }
 }
@@ -72,39 +74,62 @@ struct Fawac {
     critic: Critic,
     v: NetworkId,
     flow: NetworkId,
+    a: usize,
+}
+
+impl Fawac {
+    /// L(Q) + L(V), and the advantages of the recorded actions.
+    fn critic_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        measures: &mut Measures<'t>,
+    ) -> (Var<'t>, Var<'t>) {
+        let (c, s_next, s_a) = (&self.config, x.s_next(), x.s_a());
+        let z = x.normal(self.a);
+        let a_next = flow::euler(&nets[self.flow], s_next, z, c.flow_steps, Through::Frozen);
+        let q_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
+        let y = one_step_target(x, c.common.gamma, q_next);
+        let q = self.critic.online(nets, s_a);
+        let critic = (q - y).square().mean();
+
+        // Without a target network, Qbar(s,a) is Q(s,a), which is there already.
+        let q_bar = if c.critic.target_network { self.critic.recorded_target(nets, s_a) } else { q };
+        let v = x.tape.apply(&nets[self.v], x.s());
+        let value = (c.critic.q_agg.of(q_bar).detach() - v).square().mean();
+
+        measures.mean("critic/critic_loss", critic).q(q).mean("value/value_loss", value).v(v);
+        (critic + value, (q.mean_cols() - v).detach())
+    }
+
+    fn actor_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        advantage: Var<'t>,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
+        let w = (self.config.alpha as f32 * advantage).exp().clip(0.0, 100.0);
+        let error = flow::matching_error(x, &nets[self.flow], x.s(), x.a());
+        let loss = (w * error.mean_cols()).mean();
+        measures
+            .mean("actor/actor_loss", loss)
+            .mean("actor/bc_flow_loss", error)
+            .value("actor/adv", advantage);
+        loss
+    }
 }
 
 impl Algorithm for Fawac {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+        self.config.common.one_step()
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let (c, field) = (&self.config, &nets[self.flow]);
-        let (s, a) = (x.s(), x.a());
-
-        let a_next = flow::euler(field, x.s_next(), x.normal(a.cols()), c.flow_steps, Through::Frozen);
-        let td = self.critic.temporal_difference(nets, x, &c.critic, c.common.gamma, a_next);
-
-        // Without a target network, Qbar(s,a) is Q(s,a), which is there already.
-        let q_bar = if c.critic.target_network { self.critic.target(nets, s, a) } else { td.q };
-        let v = x.tape.apply(&nets[self.v], s);
-        let value = (c.critic.q_agg.of(q_bar).detach() - v).square().mean();
-
-        let advantage = (td.q.mean_cols() - v).detach();
-        let w = (c.alpha as f32 * advantage).exp().clip(0.0, 100.0);
-        let error = flow::matching_error(x, field, s, a);
-        let actor = (w * error.mean_cols()).mean();
-
         let mut measures = x.measures();
-        td.measure(&mut measures);
-        measures
-            .mean("value/value_loss", value)
-            .v(v)
-            .mean("actor/actor_loss", actor)
-            .mean("actor/bc_flow_loss", error)
-            .value("actor/adv", advantage);
-        Loss { total: td.loss + value + actor, measures }
+        let (critic, advantage) = self.critic_loss(nets, x, &mut measures);
+        let actor = self.actor_loss(nets, x, advantage, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

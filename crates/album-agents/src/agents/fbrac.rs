@@ -10,13 +10,14 @@
 //! divides `E[q]` by `sg(E|q|)`. Draws `z'`, then `x_0` and `t`, then `z`.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::{Critic, CriticConfig, maximise};
+use crate::parts::critic::{Critic, CriticConfig, maximise, one_step_target};
 use crate::parts::flow::{self, Through};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -70,6 +71,7 @@ impl Setup for Config {
             critic: Critic::new(nets, ["q", "q_target"], s + a, hidden, &self.critic),
             flow: nets.policy("flow", flow::field_spec(s, a, hidden), self.critic.lr),
             config: self.clone(),
+            a,
         })
     }
 }
@@ -78,35 +80,50 @@ struct Fbrac {
     config: Config,
     critic: Critic,
     flow: NetworkId,
+    a: usize,
 }
 
-impl Algorithm for Fbrac {
-    fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+impl Fbrac {
+    fn critic_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let (c, s_next) = (&self.config, x.s_next());
+        let z = x.normal(self.a);
+        let a_next = flow::euler(&nets[self.flow], s_next, z, c.flow_steps, Through::Frozen);
+        let q_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
+        let y = one_step_target(x, c.common.gamma, q_next);
+        let q = self.critic.online(nets, x.s_a());
+        let loss = (q - y).square().mean();
+        measures.mean("critic/critic_loss", loss).q(q);
+        loss
     }
 
-    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
         let (c, field) = (&self.config, &nets[self.flow]);
         let (s, a) = (x.s(), x.a());
-
-        let a_next = flow::euler(field, x.s_next(), x.normal(a.cols()), c.flow_steps, Through::Frozen);
-        let td = self.critic.temporal_difference(nets, x, &c.critic, c.common.gamma, a_next);
-
         let bc_flow = flow::matching_error(x, field, s, a).mean();
-        let a_pi = flow::euler(field, s, x.normal(a.cols()), c.flow_steps, Through::Trained);
+        let a_pi = flow::euler(field, s, x.normal(self.a), c.flow_steps, Through::Trained);
         let q = self.critic.frozen(nets, s, a_pi).mean_cols();
-        let q_loss = maximise(q, c.normalize_q_loss);
-        let actor = c.alpha as f32 * bc_flow + q_loss;
-
-        let mut measures = x.measures();
-        td.measure(&mut measures);
+        let q_loss = maximise(q, c.normalize_q_loss.then_some(0.0));
+        let loss = c.alpha as f32 * bc_flow + q_loss;
         measures
-            .mean("actor/actor_loss", actor)
+            .mean("actor/actor_loss", loss)
             .mean("actor/bc_flow_loss", bc_flow)
             .mean("actor/q_loss", q_loss)
             .value("actor/q", q)
             .mean("actor/mse", (a_pi - a).square());
-        Loss { total: td.loss + actor, measures }
+        loss
+    }
+}
+
+impl Algorithm for Fbrac {
+    fn segments(&self) -> SegmentConfig {
+        self.config.common.one_step()
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let mut measures = x.measures();
+        let critic = self.critic_loss(nets, x, &mut measures);
+        let actor = self.actor_loss(nets, x, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

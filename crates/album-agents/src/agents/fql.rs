@@ -11,13 +11,14 @@
 //! `x_0` and `t`, then `z`.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
-use crate::networks::Networks;
-use crate::parts::critic::{Critic, CriticConfig};
-use crate::parts::distilled_flow::{ACTOR, DistilledFlow, Spec};
+use crate::networks::{NetworkId, Networks};
+use crate::parts::critic::{Critic, CriticConfig, maximise, one_step_target};
+use crate::parts::flow::{self, Through, euler, field_spec, matching_error, one_step_spec};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -66,7 +67,7 @@ impl Setup for Config {
     }
 
     fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        let spec = Spec {
+        let spec = ActorSpec {
             names: ["flow", "actor"],
             s,
             x: a,
@@ -79,7 +80,7 @@ impl Setup for Config {
         };
         Box::new(Fql {
             critic: Critic::new(nets, ["q", "q_target"], s + a, &self.common.hidden, &self.critic),
-            actor: DistilledFlow::new(nets, &spec),
+            actor: Actor::new(nets, &spec),
             config: self.clone(),
         })
     }
@@ -88,26 +89,158 @@ impl Setup for Config {
 struct Fql {
     config: Config,
     critic: Critic,
-    actor: DistilledFlow,
+    actor: Actor,
+}
+
+impl Fql {
+    fn critic_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let (c, s_next) = (&self.config, x.s_next());
+        let a_next = self.actor.actions(nets, x, s_next);
+        let q_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
+        let y = one_step_target(x, c.common.gamma, q_next);
+        let q = self.critic.online(nets, x.s_a());
+        let loss = (q - y).square().mean();
+        measures.mean("critic/critic_loss", loss).q(q);
+        loss
+    }
+
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let q = |pi| self.critic.frozen(nets, x.s(), pi).mean_cols();
+        let losses = self.actor.losses(nets, x, x.a(), None, q);
+        losses.measure(measures, ACTOR_COLUMNS);
+        losses.total
+    }
 }
 
 impl Algorithm for Fql {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+        self.config.common.one_step()
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let (c, s) = (&self.config, x.s());
-        let a_next = self.actor.actions(nets, x, x.s_next());
-        let td = self.critic.temporal_difference(nets, x, &c.critic, c.common.gamma, a_next);
-        let actor = self.actor.losses(nets, x, x.a(), None, |pi| self.critic.frozen(nets, s, pi).mean_cols());
         let mut measures = x.measures();
-        td.measure(&mut measures);
-        actor.measure(&mut measures, ACTOR);
-        Loss { total: td.loss + actor.total, measures }
+        let critic = self.critic_loss(nets, x, &mut measures);
+        let actor = self.actor_loss(nets, x, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
         self.actor.decide(nets)
+    }
+}
+
+/// The names under which an actor's losses are logged: the sum, flow, distillation, Q term, Q, and the error of its
+/// actions.
+pub(crate) type Columns = [&'static str; 6];
+
+/// The usual names.
+pub(crate) const ACTOR_COLUMNS: Columns =
+    ["actor/actor_loss", "actor/bc_flow_loss", "actor/distill_loss", "actor/q_loss", "actor/q", "actor/mse"];
+
+/// What an actor is made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ActorSpec<'a> {
+    /// Names of the flow and of the one-step policy.
+    pub(crate) names: [&'a str; 2],
+    /// Columns of a state.
+    pub(crate) s: usize,
+    /// Columns of what is decided.
+    pub(crate) x: usize,
+    /// Widths of the hidden layers.
+    pub(crate) hidden: &'a [usize],
+    /// Whether hidden layers have LayerNorm.
+    pub(crate) layer_norm: bool,
+    /// Learning rate.
+    pub(crate) lr: f64,
+    /// Weight of the distillation.
+    pub(crate) alpha: f64,
+    /// Whether the Q term is divided by the mean of |Q|.
+    pub(crate) normalize_q_loss: bool,
+    /// Steps of Euler's method.
+    pub(crate) flow_steps: usize,
+}
+
+/// FQL's actor, a flow and the one-step policy distilled from it, over `x` columns: one action, or several side by side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Actor {
+    flow: NetworkId,
+    actor: NetworkId,
+    x: usize,
+    alpha: f32,
+    normalize_q_loss: bool,
+    flow_steps: usize,
+}
+
+/// The actor's losses.
+pub(crate) struct ActorLosses<'t> {
+    /// Their sum, which is minimised.
+    pub(crate) total: Var<'t>,
+    flow: Var<'t>,
+    distill: Var<'t>,
+    q_loss: Var<'t>,
+    q: Var<'t>,
+    mse: Var<'t>,
+}
+
+impl Actor {
+    /// Makes the networks, the flow first.
+    pub(crate) fn new(nets: &mut Networks, spec: &ActorSpec<'_>) -> Self {
+        let ActorSpec { s, x, hidden, layer_norm, .. } = *spec;
+        let [flow, actor] = spec.names;
+        Actor {
+            flow: nets.policy(flow, field_spec(s, x, hidden).layer_norm(layer_norm), spec.lr),
+            actor: nets.policy(actor, one_step_spec(s, x, hidden).layer_norm(layer_norm), spec.lr),
+            x,
+            alpha: spec.alpha as f32,
+            normalize_q_loss: spec.normalize_q_loss,
+            flow_steps: spec.flow_steps,
+        }
+    }
+
+    /// `clip(mu(s, z))`, frozen: what the policy does in states. Draws `z`.
+    pub(crate) fn actions<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, s: Var<'t>) -> Var<'t> {
+        let mu = x.tape.apply_frozen(&nets[self.actor], x.tape.concat_cols(&[s, x.normal(self.x)]));
+        mu.clip(-1.0, 1.0)
+    }
+
+    /// L(v) + L(mu) for the recorded actions `a`, of which only entries with mask 1 are cloned. `q` gives the value of
+    /// actions as one column, frozen but for the actions. Draws `x_0`, `t` and `z`.
+    pub(crate) fn losses<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        a: Var<'t>,
+        mask: Option<Var<'t>>,
+        q: impl FnOnce(Var<'t>) -> Var<'t>,
+    ) -> ActorLosses<'t> {
+        let s = x.s();
+        let error = matching_error(x, &nets[self.flow], s, a);
+        let flow = mask.map_or(error, |mask| error * mask).mean();
+
+        let z = x.normal(self.x);
+        let goal = euler(&nets[self.flow], s, z, self.flow_steps, Through::Frozen).detach();
+        let mu = x.tape.apply(&nets[self.actor], x.tape.concat_cols(&[s, z]));
+        let distill = (mu - goal).square().mean();
+
+        let pi = mu.clip(-1.0, 1.0);
+        let q = q(pi);
+        let q_loss = maximise(q, self.normalize_q_loss.then_some(0.0));
+        let total = flow + self.alpha * distill + q_loss;
+        ActorLosses { total, flow, distill, q_loss, q, mse: (pi - a).square() }
+    }
+
+    /// Acts by one draw of the one-step policy.
+    pub(crate) fn decide(&self, nets: &Networks) -> Decide {
+        flow::one_step(&nets[self.actor])
+    }
+}
+
+impl<'t> ActorLosses<'t> {
+    /// Logs them.
+    pub(crate) fn measure(&self, measures: &mut Measures<'t>, names: Columns) {
+        let values = [self.total, self.flow, self.distill, self.q_loss, self.q, self.mse];
+        for (name, value) in names.into_iter().zip(values) {
+            measures.mean(name, value);
+        }
     }
 }

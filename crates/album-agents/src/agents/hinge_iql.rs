@@ -10,8 +10,8 @@
 //! The actor is IQL's.
 
 use crate::agent::AgentError;
-use crate::agents::iql::{self, Values, actor_loss};
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::agents::iql::{self, ValueLosses, Values, actor_loss};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::window_target;
@@ -72,26 +72,37 @@ struct HingeIql {
     actor: NetworkId,
 }
 
-impl Algorithm for HingeIql {
-    fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: self.config.k, gamma: self.config.iql.common.gamma, ..SegmentConfig::default() }
-    }
-
-    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let c = &self.config;
-        let lambda_k = c.lambda_k as f32;
-        let mut measures = x.measures();
-        let mut values = self.values.losses(nets, x, c.iql.common.gamma);
+impl HingeIql {
+    /// IQL's losses of V and Q with the hinges.
+    fn critic_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        measures: &mut Measures<'t>,
+    ) -> ValueLosses<'t> {
+        let lambda_k = self.config.lambda_k as f32;
+        let mut values = self.values.losses(nets, x, self.config.iql.common.gamma);
 
         let y_k = window_target(x, x.tape.apply_frozen(&nets[self.values.v], x.s_last()));
         let hinge_kq = (y_k - values.q).relu().sum_cols().mean();
         let hinge_kv = (y_k - values.v).relu().mean();
         values.critic = values.critic + lambda_k * hinge_kq;
         values.value = values.value + lambda_k * hinge_kv;
-        values.measure(&mut measures);
+        values.measure(measures);
         measures.mean("critic/hinge_kq", hinge_kq).mean("critic/hinge_kv", hinge_kv);
+        values
+    }
+}
 
-        let actor = actor_loss(&c.iql, nets, self.actor, &self.values, &values, x, &mut measures);
+impl Algorithm for HingeIql {
+    fn segments(&self) -> SegmentConfig {
+        SegmentConfig { k: self.config.k, gamma: self.config.iql.common.gamma, ..SegmentConfig::default() }
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let mut measures = x.measures();
+        let values = self.critic_loss(nets, x, &mut measures);
+        let actor = actor_loss(&self.config.iql, nets, self.actor, &self.values, &values, x, &mut measures);
         Loss { total: values.value + values.critic + actor, measures }
     }
 

@@ -10,16 +10,18 @@
 
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative, open_unit, rate};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
 use crate::parts::diffusion::{Frequencies, NoiseNet, NoiseNetConfig, Steps};
+use crate::parts::times::Times;
 use crate::registry::AgentKind;
 use crate::schedule::Decay;
 use album_data::SegmentConfig;
-use album_nn::{Activation, MlpSpec};
+use album_nn::{Activation, MlpSpec, Var};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Registry entry.
 pub const KIND: AgentKind = AgentKind::new::<Config>(
@@ -106,7 +108,8 @@ impl Setup for Config {
         let policy = NoiseNet::new(nets, Frequencies::Learned, (sizes.s, sizes.a), &self.noise_net, lr);
         nets.decay_policy(self.weight_decay);
         let acting = policy.moving_average(nets, self.ema_rate);
-        Box::new(Idql { config: self.clone(), a: sizes.a, values, policy, acting })
+        let steps = Arc::new(Steps::new(self.diffusion_steps));
+        Box::new(Idql { config: self.clone(), a: sizes.a, values, policy, acting: Arc::new(acting), steps })
     }
 }
 
@@ -114,36 +117,41 @@ struct Idql {
     config: Config,
     a: usize,
     values: Values,
-    policy: NoiseNet<NetworkId>,
-    acting: NoiseNet<NetworkId>,
+    policy: NoiseNet,
+    acting: Arc<NoiseNet>,
+    steps: Arc<Steps>,
+}
+
+impl Idql {
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let time = |u| self.steps.drawn(u);
+        let times = Times { drawn: x.uniform(1), time: &time };
+        let error = self.policy.error(nets, x, &self.config.noise_net, times, |t| self.steps.level(t));
+        let loss = error.mean();
+        measures.mean("actor/actor_loss", loss);
+        loss
+    }
 }
 
 impl Algorithm for Idql {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+        self.config.common.one_step()
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let values = self.values.losses(nets, x, self.config.common.gamma);
-        let steps = Steps::new(self.config.diffusion_steps);
-        let times = steps.draw(x);
-        let error = self.policy.of(nets).error(x, &self.config.noise_net, &times, |t| steps.level(t));
-        let actor = error.mean();
         let mut measures = x.measures();
-        values.measure(&mut measures);
-        measures.mean("actor/actor_loss", actor);
-        Loss { total: values.value + values.critic + actor, measures }
+        let critic = self.values.critic_loss(nets, x, self.config.common.gamma, &mut measures);
+        let actor = self.actor_loss(nets, x, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
-        let policy = self.acting.copied(nets);
-        let q = nets[self.values.critic.target].clone();
-        let steps = Steps::new(self.config.diffusion_steps);
-        let (n, a) = (self.config.num_samples, self.a);
+        let (nets, policy, steps) = (nets.snapshot(), self.acting.clone(), self.steps.clone());
+        let (q, n, a) = (self.values.critic.target, self.config.num_samples, self.a);
         Box::new(move |x| {
             let s = x.repeated(n);
-            let actions = steps.sample(&policy, s, x.normal(n, a), || x.normal(n, a));
-            let q = x.tape.apply_frozen(&q, x.tape.concat_cols(&[s, actions])).min_cols();
+            let actions = steps.sample(&policy, &nets, s, x.normal(n, a), || x.normal(n, a));
+            let q = x.tape.apply_frozen(&nets[q], x.tape.concat_cols(&[s, actions])).min_cols();
             x.best(n, actions, q)
         })
     }

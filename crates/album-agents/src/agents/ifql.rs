@@ -11,13 +11,14 @@
 
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, open_unit};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
 use crate::parts::flow;
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -79,18 +80,24 @@ struct Ifql {
     flow: NetworkId,
 }
 
+impl Ifql {
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
+        measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);
+        bc_flow
+    }
+}
+
 impl Algorithm for Ifql {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+        self.config.common.one_step()
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let values = self.values.losses(nets, x, self.config.common.gamma);
         let mut measures = x.measures();
-        values.measure(&mut measures);
-        let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
-        measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);
-        Loss { total: values.value + values.critic + bc_flow, measures }
+        let critic = self.values.critic_loss(nets, x, self.config.common.gamma, &mut measures);
+        let actor = self.actor_loss(nets, x, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -10,13 +10,14 @@
 
 use crate::agent::AgentError;
 use crate::agents::album::{self, BoundednessCondition, HingeCritic, critic_loss};
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, positive};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::Aggregate;
 use crate::parts::flow;
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -82,6 +83,14 @@ struct IfqlAlbum {
     flow: NetworkId,
 }
 
+impl IfqlAlbum {
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
+        measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);
+        bc_flow
+    }
+}
+
 impl Algorithm for IfqlAlbum {
     fn segments(&self) -> SegmentConfig {
         self.config.critic.segments(self.config.common.gamma)
@@ -91,9 +100,8 @@ impl Algorithm for IfqlAlbum {
         let mut measures = x.measures();
         let c = &self.config;
         let critic = critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, &mut measures);
-        let bc_flow = flow::matching_error(x, &nets[self.flow], x.s(), x.a()).mean();
-        measures.mean("actor/actor_loss", bc_flow).mean("actor/bc_flow_loss", bc_flow);
-        Loss { total: critic + bc_flow, measures }
+        let actor = self.actor_loss(nets, x, &mut measures);
+        Loss { total: critic + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -13,7 +13,7 @@ use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, nonnegative, open_unit};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::{Critic, CriticConfig, maximise, one_step_target, value_spec};
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target, value_spec};
 use crate::parts::gaussian;
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
@@ -57,7 +57,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             common: Common::default(),
-            critic: CriticConfig { q_agg: crate::parts::critic::Aggregate::Min, ..CriticConfig::default() },
+            critic: CriticConfig { q_agg: Aggregate::Min, ..CriticConfig::default() },
             expectile: 0.9,
             alpha: 10.0,
             extraction: Extraction::Awr,
@@ -125,13 +125,27 @@ impl Values {
         Values { v, critic, config: config.clone(), expectile }
     }
 
+    /// L(V) and L(Q), logged and added up.
+    pub(crate) fn critic_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        gamma: f64,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
+        let losses = self.losses(nets, x, gamma);
+        losses.measure(measures);
+        losses.value + losses.critic
+    }
+
+    /// L(V) and L(Q).
     pub(crate) fn losses<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, gamma: f64) -> ValueLosses<'t> {
-        let (s, a) = (x.s(), x.a());
-        let v = x.tape.apply(&nets[self.v], s);
-        let q_bar = self.config.q_agg.of(self.critic.target(nets, s, a)).detach();
+        let s_a = x.s_a();
+        let v = x.tape.apply(&nets[self.v], x.s());
+        let q_bar = self.config.q_agg.of(self.critic.recorded_target(nets, s_a)).detach();
         let value = (q_bar - v).expectile_loss(self.expectile as f32).mean();
 
-        let q = self.critic.online(nets, s, a);
+        let q = self.critic.online(nets, s_a);
         let y = one_step_target(x, gamma, x.tape.apply_frozen(&nets[self.v], x.s_next()));
         let critic = (q - y).square().sum_cols().mean();
         ValueLosses { value, critic, v, q }
@@ -156,12 +170,12 @@ struct Iql {
 
 impl Algorithm for Iql {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+        self.config.common.one_step()
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let values = self.values.losses(nets, x, self.config.common.gamma);
         let mut measures = x.measures();
+        let values = self.values.losses(nets, x, self.config.common.gamma);
         values.measure(&mut measures);
         let actor = actor_loss(&self.config, nets, self.actor, &self.values, &values, x, &mut measures);
         Loss { total: values.value + values.critic + actor, measures }
@@ -199,7 +213,7 @@ pub(crate) fn actor_loss<'t>(
         }
         Extraction::DdpgBc => {
             let q = values.critic.frozen(nets, s, mean.clip(-1.0, 1.0)).min_cols();
-            maximise(q, true) - alpha * log_density.mean()
+            maximise(q, Some(0.0)) - alpha * log_density.mean()
         }
     };
     measures

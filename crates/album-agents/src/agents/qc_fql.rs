@@ -11,11 +11,11 @@
 //! An update draws `z'`, then `x_0`, `t` and `z` of the actor.
 
 use crate::agent::AgentError;
+use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorLosses, ActorSpec};
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::Networks;
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, window_target};
-use crate::parts::distilled_flow::{ACTOR, ActorLosses, DistilledFlow, Spec, column_mask};
 use crate::registry::AgentKind;
 use album_data::{AfterGoal, KStepTail, SegmentConfig};
 use album_nn::Var;
@@ -74,7 +74,7 @@ impl Config {
 
     /// The agent that decides on `chunk` actions at a time.
     pub(crate) fn agent(&self, sizes: Sizes, chunk: usize, nets: &mut Networks) -> Box<dyn Algorithm> {
-        let spec = Spec {
+        let spec = ActorSpec {
             names: ["flow", "actor"],
             s: sizes.s,
             x: chunk * sizes.a,
@@ -112,17 +112,9 @@ pub(crate) fn segments(h: usize, chunk: usize, gamma: f64) -> SegmentConfig {
 /// FQL with targets of windows, on as many actions at a time as the batch has in a row.
 pub(crate) struct WindowFql {
     pub(crate) critic: Critic,
-    pub(crate) actor: DistilledFlow,
+    pub(crate) actor: Actor,
     q_agg: Aggregate,
     a: usize,
-}
-
-/// Its losses.
-pub(crate) struct WindowLosses<'t> {
-    pub(crate) critic: Var<'t>,
-    /// Q of every member.
-    pub(crate) q: Var<'t>,
-    pub(crate) actor: ActorLosses<'t>,
 }
 
 impl WindowFql {
@@ -130,29 +122,39 @@ impl WindowFql {
     pub(crate) fn new(
         nets: &mut Networks,
         names: [&str; 2],
-        spec: &Spec<'_>,
+        spec: &ActorSpec<'_>,
         critic: &CriticConfig,
         a: usize,
     ) -> Self {
         WindowFql {
             critic: Critic::new(nets, names, spec.s + spec.x, spec.hidden, critic),
-            actor: DistilledFlow::new(nets, spec),
+            actor: Actor::new(nets, spec),
             q_agg: critic.q_agg,
             a,
         }
     }
 
-    pub(crate) fn losses<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> WindowLosses<'t> {
-        let (s, c) = (x.s(), x.chunk());
-        let y = window_target(x, self.actor.target_value(nets, x, &self.critic, self.q_agg, x.s_last()));
-        let q = self.critic.online(nets, s, c);
-        let critic = (x.w_k() * (q - y).square()).mean();
-
-        let mask = column_mask(x.valids(), self.a);
-        let actor =
-            self.actor.losses(nets, x, c, Some(mask), |pi| self.critic.frozen(nets, s, pi).mean_cols());
-        WindowLosses { critic, q, actor }
+    /// L(Q), and Q of every member.
+    pub(crate) fn critic_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> (Var<'t>, Var<'t>) {
+        let s_last = x.s_last();
+        let c_last = self.actor.actions(nets, x, s_last);
+        let y = window_target(x, self.q_agg.of(self.critic.target(nets, s_last, c_last)));
+        let q = self.critic.online(nets, x.s_chunk());
+        ((x.w_k() * (q - y).square()).mean(), q)
     }
+
+    /// L(psi).
+    pub(crate) fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> ActorLosses<'t> {
+        let q = |pi| self.critic.frozen(nets, x.s(), pi).mean_cols();
+        self.actor.losses(nets, x, x.chunk(), Some(column_mask(x.valids(), self.a)), q)
+    }
+}
+
+/// The valid flags of actions for each of their columns, `width` for each action.
+pub(crate) fn column_mask<'t>(valids: Var<'t>, width: usize) -> Var<'t> {
+    let (rows, chunk) = (valids.rows(), valids.cols());
+    let ones = valids.tape().filled(rows * chunk, width, 1.0);
+    (valids.reshape(rows * chunk, 1) * ones).reshape(rows, chunk * width)
 }
 
 struct QcFql {
@@ -166,11 +168,12 @@ impl Algorithm for QcFql {
     }
 
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let losses = self.fql.losses(nets, x);
         let mut measures = x.measures();
-        measures.mean("critic/critic_loss", losses.critic).q(losses.q);
-        losses.actor.measure(&mut measures, ACTOR);
-        Loss { total: losses.critic + losses.actor.total, measures }
+        let (critic, q) = self.fql.critic_loss(nets, x);
+        measures.mean("critic/critic_loss", critic).q(q);
+        let actor = self.fql.actor_loss(nets, x);
+        actor.measure(&mut measures, ACTOR_COLUMNS);
+        Loss { total: critic + actor.total, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

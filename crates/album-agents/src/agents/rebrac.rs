@@ -12,13 +12,14 @@
 //! paper's ReBRAC*.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target};
 use crate::parts::gaussian;
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
+use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -103,39 +104,48 @@ impl Rebrac {
     fn updates_actor(&self, step: u64) -> bool {
         step.is_multiple_of(self.config.actor_every)
     }
+
+    /// Draws eps.
+    fn critic_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let c = &self.config;
+        let f = |x: f64| x as f32;
+        let (s_next, a_data) = (x.s_next(), x.a_next());
+        let limit = f(c.actor_noise_clip);
+        let noise = (f(c.actor_noise) * x.normal(a_data.cols())).clip(-limit, limit);
+        let a_next = (x.tape.apply_frozen(&nets[self.actor_target], s_next).tanh() + noise).clip(-1.0, 1.0);
+        let distance = (a_next - a_data).square().sum_cols();
+        let q_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
+        let y = one_step_target(x, c.common.gamma, q_next - f(c.alpha_critic) * distance);
+        let q = self.critic.online(nets, x.s_a());
+        let loss = (q - y).square().mean();
+        measures.mean("critic/critic_loss", loss).q(q);
+        loss
+    }
+
+    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+        let s = x.s();
+        let pi = x.tape.apply(&nets[self.actor], s).tanh();
+        let bc = (pi - x.a()).square().sum_cols().mean();
+        let q_pi = self.critic.frozen(nets, s, pi).min_cols();
+        let loss = maximise(q_pi, Some(0.0)) + self.config.alpha_actor as f32 * bc;
+        measures.mean("actor/actor_loss", loss).value("actor/q", q_pi).mean("actor/bc_loss", bc);
+        loss
+    }
 }
 
 impl Algorithm for Rebrac {
     fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+        self.config.common.one_step()
     }
 
-    /// Draws eps.
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let c = &self.config;
-        let f = |x: f64| x as f32;
-        let (s, a, s_next) = (x.s(), x.a(), x.s_next());
         let mut measures = x.measures();
-
-        let limit = f(c.actor_noise_clip);
-        let noise = (f(c.actor_noise) * x.normal(a.cols())).clip(-limit, limit);
-        let a_next = (x.tape.apply_frozen(&nets[self.actor_target], s_next).tanh() + noise).clip(-1.0, 1.0);
-        let distance = (a_next - x.a_next()).square().sum_cols();
-        let q_next = c.critic.q_agg.of(self.critic.target(nets, s_next, a_next));
-        let y = one_step_target(x, c.common.gamma, q_next - f(c.alpha_critic) * distance);
-        let q = self.critic.online(nets, s, a);
-        let critic = (q - y).square().mean();
-        measures.mean("critic/critic_loss", critic).q(q);
-
+        let critic = self.critic_loss(nets, x, &mut measures);
         let updates_actor = self.updates_actor(x.step);
         if !updates_actor && !x.measured {
             return Loss { total: critic, measures };
         }
-        let pi = x.tape.apply(&nets[self.actor], s).tanh();
-        let bc = (pi - a).square().sum_cols().mean();
-        let q_pi = self.critic.frozen(nets, s, pi).min_cols();
-        let actor = maximise(q_pi, true) + f(c.alpha_actor) * bc;
-        measures.mean("actor/actor_loss", actor).value("actor/q", q_pi).mean("actor/bc_loss", bc);
+        let actor = self.actor_loss(nets, x, &mut measures);
         Loss { total: if updates_actor { critic + actor } else { critic }, measures }
     }
 

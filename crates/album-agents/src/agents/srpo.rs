@@ -13,16 +13,17 @@
 use crate::agent::AgentError;
 use crate::agents::idql;
 use crate::agents::iql::Values;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, nonnegative, open_unit};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, CriticConfig};
 use crate::parts::diffusion::{Frequencies, NoiseNet, NoiseNetConfig, continuous, levels};
 use crate::parts::flow::Through;
+use crate::parts::times::Times;
 use crate::registry::AgentKind;
 use crate::schedule::Decay;
 use album_data::SegmentConfig;
-use album_nn::{Activation, Matrix, MlpSpec, Tape, Var};
+use album_nn::{Activation, MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -103,60 +104,65 @@ impl Setup for Config {
 struct Srpo {
     config: Config,
     values: Values,
-    behaviour: NoiseNet<NetworkId>,
+    behaviour: NoiseNet,
     actor: NetworkId,
 }
 
 impl Srpo {
-    /// Q of the target networks, mean over members, and its gradient by the action, as constants. On a tape of its own,
-    /// because a gradient that is part of a loss has to be there before the loss is differentiated.
-    fn guidance<'t>(&self, nets: &Networks, s: Var<'t>, a: Var<'t>) -> (Var<'t>, Var<'t>) {
-        let outer = s.tape();
-        let inner = Tape::new(outer.pool());
-        let action = inner.variable(&a.to_matrix());
-        let q = self.values.critic.target(nets, inner.constant(&s.to_matrix()), action).mean_cols();
-        let gradient: Matrix = q.sum().backward().wrt(action);
-        outer.count_operations(inner.operations());
-        (outer.constant(&q.to_matrix()), outer.constant(&gradient))
-    }
-}
-
-impl Algorithm for Srpo {
-    fn segments(&self) -> SegmentConfig {
-        SegmentConfig { k: 1, gamma: self.config.common.gamma, ..SegmentConfig::default() }
+    /// `|eps(s, x_t, t) - z|^2`: the behaviour.
+    fn behaviour_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Var<'t> {
+        let time = uniform(1e-3, 1.0);
+        let times = Times { drawn: x.uniform(1), time: &time };
+        self.behaviour.error(nets, x, &self.config.noise_net, times, continuous).mean()
     }
 
-    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
-        let c = &self.config;
-        let values = self.values.losses(nets, x, c.common.gamma);
-        let net = self.behaviour.of(nets);
-        let behaviour = net.error(x, &c.noise_net, &times(x, 1e-3, 1.0), continuous).mean();
-
-        let s = x.s();
+    /// The policy; `behaviour`, its loss, is only logged.
+    fn actor_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        behaviour: Var<'t>,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
+        let (c, s) = (&self.config, x.s());
         let a = x.tape.apply(&nets[self.actor], s).tanh();
-        let t = times(x, 0.02, 0.98);
+        let time = uniform(0.02, 0.98);
+        let times = Times { drawn: x.uniform(1), time: &time };
         let z = x.normal(a.cols());
-        let (alpha, sigma) = levels(z, &t, continuous);
+        let (alpha, sigma) = levels(times, continuous);
         let noisy = (alpha * a + sigma * z).detach();
-        let predicted = net.predict(s, noisy, &t, &[], Through::Frozen);
-        let (q, mut g) = self.guidance(nets, s, a);
+        let predicted = self.behaviour.predict(nets, s, noisy, times, |h| h, Through::Frozen);
+        let q = self.values.critic.target(nets, s, a).mean_cols();
+        let mut g = q.sum().gradient_by(a);
         if c.normalize_guidance {
             g = g / g.square().mean_cols().sqrt().max(x.tape.filled(1, 1, 1e-12));
         }
         let regularisation = (sigma.square() * predicted * a).sum_cols().mean();
         let q_loss = -(c.beta as f32 * (g * a).sum_cols().mean());
-        let actor = regularisation + q_loss;
+        let loss = regularisation + q_loss;
 
-        let mut measures = x.measures();
-        values.measure(&mut measures);
         measures
-            .mean("actor/actor_loss", actor)
+            .mean("actor/actor_loss", loss)
             .mean("actor/behavior_loss", behaviour)
             .mean("actor/score_loss", regularisation)
             .mean("actor/q_loss", q_loss)
             .value("actor/q", q);
-        let total = values.value + values.critic + behaviour;
-        Loss { total: if x.step >= c.policy_from { total + actor } else { total }, measures }
+        loss
+    }
+}
+
+impl Algorithm for Srpo {
+    fn segments(&self) -> SegmentConfig {
+        self.config.common.one_step()
+    }
+
+    fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
+        let mut measures = x.measures();
+        let critic = self.values.critic_loss(nets, x, self.config.common.gamma, &mut measures);
+        let behaviour = self.behaviour_loss(nets, x);
+        let actor = self.actor_loss(nets, x, behaviour, &mut measures);
+        let total = critic + behaviour;
+        Loss { total: if x.step >= self.config.policy_from { total + actor } else { total }, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
@@ -169,7 +175,7 @@ impl Algorithm for Srpo {
     }
 }
 
-/// One time for each row, uniform between `from` and `to`.
-fn times(x: &Inputs<'_, '_>, from: f64, to: f64) -> Vec<f64> {
-    x.uniform(1).with_value(|u| u.iter().map(|&u| from + (to - from) * f64::from(u)).collect())
+/// The time between `from` and `to` that a number from U[0, 1] stands for.
+fn uniform(from: f64, to: f64) -> impl Fn(f64) -> f64 {
+    move |u| from + (to - from) * u
 }

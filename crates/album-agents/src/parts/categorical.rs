@@ -23,8 +23,10 @@ impl Bins {
     }
 
     fn centres<'t>(&self, tape: &'t Tape) -> Var<'t> {
-        let centre = |i: usize| (self.low + (i as f64 + 0.5) * self.width()) as f32;
-        tape.constant_slice(1, self.count, &(0..self.count).map(centre).collect::<Vec<_>>())
+        tape.constant_with(1, self.count, |out| {
+            let centres = (0..self.count).map(|i| (self.low + (i as f64 + 0.5) * self.width()) as f32);
+            out.iter_mut().zip(centres).for_each(|(out, centre)| *out = centre);
+        })
     }
 
     /// The logarithms of the probabilities, one row for each member of each row.
@@ -42,32 +44,31 @@ impl Bins {
     /// The HL-Gauss distributions around a column of numbers, which are first clipped to the range.
     pub fn around<'t>(&self, y: Var<'t>) -> Var<'t> {
         let sigma = self.sigma * self.width();
-        let mut masses = Vec::with_capacity(y.rows() * self.count);
-        y.with_value(|y| {
-            for &y in y {
+        y.tape().constant_of([y], y.rows(), self.count, |[y], out| {
+            for (&y, masses) in y.iter().zip(out.chunks_exact_mut(self.count)) {
                 let y = f64::from(y).clamp(self.low, self.high);
                 let below = |i: usize| {
                     let edge = self.low + i as f64 * self.width();
                     0.5 * libm::erfc((y - edge) / (sigma * std::f64::consts::SQRT_2))
                 };
                 let whole = below(self.count) - below(0);
-                masses.extend((0..self.count).map(|i| ((below(i + 1) - below(i)) / whole) as f32));
+                for (i, mass) in masses.iter_mut().enumerate() {
+                    *mass = ((below(i + 1) - below(i)) / whole) as f32;
+                }
             }
-        });
-        y.tape().constant_slice(y.rows(), self.count, &masses)
+        })
     }
 
     /// One distribution for each row from those of all members: their mean, or that of the least expectation.
     pub fn aggregate<'t>(&self, log_p: Var<'t>, members: usize, aggregate: Aggregate) -> Var<'t> {
         let (rows, m) = (log_p.rows() / members, self.count);
-        let p = log_p.exp();
-        let means = self.expectation(log_p, members).with_value(<[f32]>::to_vec);
-        let mut out = vec![0.0; rows * m];
-        p.with_value(|p| {
+        let (p, means) = (log_p.exp(), self.expectation(log_p, members));
+        log_p.tape().constant_of([p, means], rows, m, |[p, means], out| {
             for (row, out) in out.chunks_exact_mut(m).enumerate() {
                 let of = |i: usize| &p[(row * members + i) * m..][..m];
                 match aggregate {
                     Aggregate::Mean => {
+                        out.fill(0.0);
                         for i in 0..members {
                             out.iter_mut().zip(of(i)).for_each(|(out, p)| *out += p / members as f32);
                         }
@@ -79,8 +80,7 @@ impl Bins {
                     }
                 }
             }
-        });
-        log_p.tape().constant_slice(rows, m, &out)
+        })
     }
 }
 

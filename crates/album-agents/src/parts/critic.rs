@@ -2,7 +2,7 @@
 //! differences.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Inputs, Measures};
+use crate::algorithm::Inputs;
 use crate::common::{at_least_one, positive, rate};
 use crate::networks::{NetworkId, Networks};
 use album_nn::{MlpSpec, Var};
@@ -93,9 +93,14 @@ impl Critic {
         Critic { q, target }
     }
 
-    /// Q of every member, to be trained.
-    pub fn online<'t>(&self, nets: &Networks, s: Var<'t>, a: Var<'t>) -> Var<'t> {
-        s.tape().apply(&nets[self.q], s.tape().concat_cols(&[s, a]))
+    /// Q of every member for recorded states and actions side by side, to be trained.
+    pub fn online<'t>(&self, nets: &Networks, s_a: Var<'t>) -> Var<'t> {
+        s_a.tape().apply(&nets[self.q], s_a)
+    }
+
+    /// The target networks' Q of every member for recorded states and actions side by side.
+    pub fn recorded_target<'t>(&self, nets: &Networks, s_a: Var<'t>) -> Var<'t> {
+        s_a.tape().apply_frozen(&nets[self.target], s_a)
     }
 
     /// Q of every member, of which only the gradient by `a` is asked for.
@@ -105,36 +110,7 @@ impl Critic {
 
     /// The target networks' Q of every member.
     pub fn target<'t>(&self, nets: &Networks, s: Var<'t>, a: Var<'t>) -> Var<'t> {
-        s.tape().apply_frozen(&nets[self.target], s.tape().concat_cols(&[s, a]))
-    }
-
-    /// The loss of temporal differences where the policy does `a_next` in s'.
-    pub fn temporal_difference<'t>(
-        &self,
-        nets: &Networks,
-        x: &Inputs<'t, '_>,
-        c: &CriticConfig,
-        gamma: f64,
-        a_next: Var<'t>,
-    ) -> TemporalDifference<'t> {
-        let y = one_step_target(x, gamma, c.q_agg.of(self.target(nets, x.s_next(), a_next)));
-        let q = self.online(nets, x.s(), x.a());
-        TemporalDifference { loss: (q - y).square().mean(), q }
-    }
-}
-
-/// `E[ (Q_i(s,a) - y)^2 ]`, the mean over rows and members, with `y = r + gamma m agg_i Qbar_i(s', a')`.
-pub struct TemporalDifference<'t> {
-    /// The loss.
-    pub loss: Var<'t>,
-    /// Q(s,a) of every member.
-    pub q: Var<'t>,
-}
-
-impl<'t> TemporalDifference<'t> {
-    /// Its columns in the log.
-    pub fn measure(&self, measures: &mut Measures<'t>) {
-        measures.mean("critic/critic_loss", self.loss).q(self.q);
+        self.recorded_target(nets, s.tape().concat_cols(&[s, a]))
     }
 }
 
@@ -154,7 +130,10 @@ pub fn bootstrap_ratio(gamma: f64, gamma_1: f64, h: usize) -> f32 {
     (gamma / gamma_1).powi(h as i32) as f32
 }
 
-/// `- E[q] / sg(E|q|)`, or without the divisor: what an actor adds to its loss in order to maximise Q.
-pub fn maximise(q: Var<'_>, normalised: bool) -> Var<'_> {
-    if normalised { -(q.mean() / q.abs().mean().detach()) } else { -q.mean() }
+/// `- E[q] / (sg(E|q|) + epsilon)`, or `- E[q]` without an epsilon: what an actor adds to its loss in order to maximise Q.
+pub fn maximise(q: Var<'_>, epsilon: Option<f32>) -> Var<'_> {
+    match epsilon {
+        Some(epsilon) => -(q.mean() / (q.abs().mean().detach() + epsilon)),
+        None => -q.mean(),
+    }
 }

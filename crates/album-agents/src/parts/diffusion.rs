@@ -11,11 +11,11 @@
 use crate::agent::AgentError;
 use crate::algorithm::Inputs;
 use crate::common::{at_least_one, fail};
-use crate::networks::{NetworkId, Networks};
+use crate::networks::{Lookup, NetworkId, Networks};
 use crate::parts::flow::Through;
-use album_nn::{Activation, Mlp, MlpSpec, Var};
+use crate::parts::times::Times;
+use album_nn::{Activation, MlpSpec, Var};
 use serde::{Deserialize, Serialize};
-use std::borrow::Borrow;
 use std::f64::consts::TAU;
 
 /// The size of the network; part of the configuration of the agents that have one.
@@ -57,16 +57,13 @@ impl NoiseNetConfig {
         Ok(())
     }
 
-    /// The masks of dropout, one for each block: one draw from U[0, 1] for every column of each. Nothing is drawn without
-    /// dropout.
-    fn masks<'t>(&self, x: &Inputs<'t, '_>) -> Vec<Var<'t>> {
+    /// Dropout in training. Draws one number from U[0, 1] for every entry, and nothing where nothing is dropped.
+    fn drop<'t>(&self, x: &Inputs<'t, '_>, h: Var<'t>) -> Var<'t> {
         if self.dropout == 0.0 {
-            return Vec::new();
+            return h;
         }
         let rate = self.dropout as f32;
-        // With tau = 1 the weights of an expectile are 1 from 0 on and 0 below.
-        let mask = || (x.uniform(self.noise_width) - rate).expectile_weights(1.0) / (1.0 - rate);
-        (0..self.noise_blocks).map(|_| mask()).collect()
+        h * (x.uniform(h.cols()).ge(rate) / (1.0 - rate))
     }
 }
 
@@ -89,19 +86,19 @@ impl Frequencies {
     }
 }
 
-/// The network that predicts noise: by the places of its parts, or with the parts themselves.
-pub struct NoiseNet<N> {
+/// The network that predicts noise, by the places of its parts.
+pub struct NoiseNet {
     frequencies: Frequencies,
     width: usize,
-    time: N,
-    condition: N,
-    input: N,
-    /// Normalisation, then dense layers.
-    blocks: Vec<[N; 2]>,
-    output: N,
+    time: NetworkId,
+    condition: NetworkId,
+    input: NetworkId,
+    /// LayerNorm's scale less 1 and its shift side by side, then dense layers.
+    blocks: Vec<[NetworkId; 2]>,
+    output: NetworkId,
 }
 
-impl NoiseNet<NetworkId> {
+impl NoiseNet {
     /// Makes the networks for `s` columns of a state and `x` columns of what noise is added to.
     pub fn new(
         nets: &mut Networks,
@@ -114,7 +111,7 @@ impl NoiseNet<NetworkId> {
         let dense = |inputs, hidden: &[usize], outputs| {
             MlpSpec::new(inputs, hidden, outputs).activation(Activation::Mish)
         };
-        let spec = MlpSpec::new(1, &[], c.time_features / 2).bias(false);
+        let spec = MlpSpec::parameter(1, c.time_features / 2);
         let time = match frequencies {
             Frequencies::Learned => nets.policy("noise_time", spec, lr),
             Frequencies::Fixed => nets.fixed("noise_time", spec),
@@ -124,9 +121,7 @@ impl NoiseNet<NetworkId> {
             nets.policy("noise_condition", dense(c.time_features, &[c.time_width], c.time_width), lr);
         let input = nets.policy("noise_input", dense(x + s + c.time_width, &[], w), lr);
         let blocks = (0..c.noise_blocks).map(|i| {
-            // LayerNorm's scale, less 1, and its shift: a product with 1 and without a bias is a learned vector.
-            let vector = MlpSpec::new(1, &[], 2 * w).bias(false).output_scale(0.0);
-            let norm = nets.policy(&format!("noise_norm{i}"), vector, lr);
+            let norm = nets.policy(&format!("noise_norm{i}"), MlpSpec::parameter(1, 2 * w), lr);
             [norm, nets.policy(&format!("noise_block{i}"), dense(w, &[4 * w], w), lr)]
         });
         let blocks = blocks.collect();
@@ -148,94 +143,69 @@ impl NoiseNet<NetworkId> {
         NoiseNet { frequencies: self.frequencies, width: self.width, time, condition, input, blocks, output }
     }
 
-    /// With the networks as they are now, for a loss.
-    pub fn of<'n>(&self, nets: &'n Networks) -> NoiseNet<&'n Mlp> {
-        self.map(|id| &nets[id])
-    }
-
-    /// With copies of the networks, for acting.
-    pub fn copied(&self, nets: &Networks) -> NoiseNet<Mlp> {
-        self.map(|id| nets[id].clone())
-    }
-
-    fn map<M>(&self, of: impl Fn(NetworkId) -> M) -> NoiseNet<M> {
-        NoiseNet {
-            frequencies: self.frequencies,
-            width: self.width,
-            time: of(self.time),
-            condition: of(self.condition),
-            input: of(self.input),
-            blocks: self.blocks.iter().map(|ids| ids.map(&of)).collect(),
-            output: of(self.output),
-        }
-    }
-}
-
-impl<N: Borrow<Mlp>> NoiseNet<N> {
-    /// The noise in `x`, one time for each row. `masks` are those of dropout, none of them for acting.
+    /// The noise in `x`, one time for each row. `drop` is dropout, which acting does without.
     pub fn predict<'t>(
         &self,
+        nets: Lookup<'_>,
         s: Var<'t>,
         x: Var<'t>,
-        times: &[f64],
-        masks: &[Var<'t>],
+        times: Times<'t, '_>,
+        drop: impl Fn(Var<'t>) -> Var<'t>,
         through: Through,
     ) -> Var<'t> {
         let tape = s.tape();
-        let apply = |net: &N, x| match through {
-            Through::Frozen => tape.apply_frozen(net.borrow(), x),
-            Through::Trained => tape.apply(net.borrow(), x),
-        };
         let features = match self.frequencies {
             Frequencies::Learned => {
-                let times: Vec<f32> = times.iter().map(|&t| t as f32).collect();
-                let phase = TAU as f32 * apply(&self.time, tape.constant_slice(times.len(), 1, &times));
+                let phase = TAU as f32 * through.apply(&nets[self.time], times.column(|t| t));
                 tape.concat_cols(&[phase.cos(), phase.sin()])
             }
-            Frequencies::Fixed => fixed_features(s, self.time.borrow(), times),
+            Frequencies::Fixed => fixed_features(tape.parameter_frozen(&nets[self.time]), times),
         };
-        let mut h = apply(&self.input, tape.concat_cols(&[x, s, apply(&self.condition, features)]));
-        for (i, [norm, dense]) in self.blocks.iter().enumerate() {
-            let y = masks.get(i).map_or(h, |&mask| h * mask);
-            let norm = apply(norm, tape.filled(1, 1, 1.0));
+        let condition = through.apply(&nets[self.condition], features);
+        let mut h = through.apply(&nets[self.input], tape.concat_cols(&[x, s, condition]));
+        for &[norm, dense] in &self.blocks {
+            let norm = match through {
+                Through::Trained => tape.parameter(&nets[norm]),
+                Through::Frozen => tape.parameter_frozen(&nets[norm]),
+            };
             let (scale, shift) =
                 (1.0 + norm.slice_cols(0, self.width), norm.slice_cols(self.width, 2 * self.width));
-            h = h + apply(dense, y.normalize_rows(1e-6) * scale + shift);
+            h = h + through.apply(&nets[dense], drop(h).normalize_rows(1e-6) * scale + shift);
         }
-        apply(&self.output, h.mish())
+        through.apply(&nets[self.output], h.mish())
     }
 
-    /// `|eps(s, x_t, t) - z|^2` of each row, where `x_t = alpha_t a + sigma_t z`. Draws `z` from N(0, I), then the masks
-    /// of dropout.
+    /// `|eps(s, x_t, t) - z|^2` of each row, where `x_t = alpha_t a + sigma_t z`. Draws `z` from N(0, I), then what dropout
+    /// needs.
     pub fn error<'t>(
         &self,
+        nets: &Networks,
         x: &Inputs<'t, '_>,
         c: &NoiseNetConfig,
-        times: &[f64],
+        times: Times<'t, '_>,
         level: impl Fn(f64) -> Level,
     ) -> Var<'t> {
-        let z = x.normal(x.a().cols());
-        let (alpha, sigma) = levels(z, times, level);
-        let masks = c.masks(x);
-        let predicted = self.predict(x.s(), alpha * x.a() + sigma * z, times, &masks, Through::Trained);
+        let a = x.a();
+        let z = x.normal(a.cols());
+        let (alpha, sigma) = levels(times, level);
+        let noisy = alpha * a + sigma * z;
+        let predicted = self.predict(nets, x.s(), noisy, times, |h| c.drop(x, h), Through::Trained);
         (predicted - z).square().sum_cols()
     }
 }
 
 /// `[sin, cos]` of the phases. In double precision: they go round a hundred times, and single precision would leave five
 /// digits of them.
-fn fixed_features<'t>(like: Var<'t>, frequencies: &Mlp, times: &[f64]) -> Var<'t> {
-    let frequencies: Vec<f32> = frequencies.tensors().into_iter().flat_map(|tensor| tensor.data).collect();
-    let mut features = Vec::with_capacity(times.len() * 2 * frequencies.len());
-    for &t in times {
-        let phases = frequencies.iter().map(|&w| {
+fn fixed_features<'t>(frequencies: Var<'t>, times: Times<'t, '_>) -> Var<'t> {
+    let count = frequencies.cols();
+    times.rows_with(frequencies, 2 * count, |t, frequencies, row| {
+        let (sines, cosines) = row.split_at_mut(count);
+        for (&w, (sine, cosine)) in frequencies.iter().zip(sines.iter_mut().zip(cosines)) {
             let turns = f64::from(w) * t;
-            (TAU * (turns - turns.round())) as f32
-        });
-        features.extend(phases.clone().map(f32::sin));
-        features.extend(phases.map(f32::cos));
-    }
-    like.tape().constant_slice(times.len(), 2 * frequencies.len(), &features)
+            let phase = (TAU * (turns - turns.round())) as f32;
+            (*sine, *cosine) = (phase.sin(), phase.cos());
+        }
+    })
 }
 
 /// How much of the action and how much noise there is.
@@ -248,12 +218,8 @@ pub struct Level {
 }
 
 /// The columns `alpha_t` and `sigma_t`.
-pub fn levels<'t>(like: Var<'t>, times: &[f64], level: impl Fn(f64) -> Level) -> (Var<'t>, Var<'t>) {
-    let column = |part: fn(Level) -> f64| {
-        let values: Vec<f32> = times.iter().map(|&t| part(level(t)) as f32).collect();
-        like.tape().constant_slice(times.len(), 1, &values)
-    };
-    (column(|level| level.alpha), column(|level| level.sigma))
+pub fn levels<'t>(times: Times<'t, '_>, level: impl Fn(f64) -> Level) -> (Var<'t>, Var<'t>) {
+    (times.column(|t| level(t).alpha), times.column(|t| level(t).sigma))
 }
 
 /// The variance-preserving process in continuous time with rates from 0.1 to 20.
@@ -285,10 +251,9 @@ impl Steps {
         Steps { betas, alpha_hats }
     }
 
-    /// One step for each row, uniformly drawn.
-    pub fn draw(&self, x: &Inputs<'_, '_>) -> Vec<f64> {
-        let steps = self.betas.len() as f64;
-        x.uniform(1).with_value(|u| u.iter().map(|&u| (f64::from(u) * steps).floor()).collect())
+    /// The step that a number from U[0, 1] stands for.
+    pub fn drawn(&self, u: f64) -> f64 {
+        (u * self.betas.len() as f64).floor()
     }
 
     /// What a step, by its number, has done to the action.
@@ -298,16 +263,19 @@ impl Steps {
     }
 
     /// Goes from noise `x` back to actions, clipped to [-1, 1] after every step. `noise` is added after all but the last.
-    pub fn sample<'t, N: Borrow<Mlp>>(
+    pub fn sample<'t>(
         &self,
-        net: &NoiseNet<N>,
+        net: &NoiseNet,
+        nets: Lookup<'_>,
         s: Var<'t>,
         mut x: Var<'t>,
         noise: impl Fn() -> Var<'t>,
     ) -> Var<'t> {
         for t in (0..self.betas.len()).rev() {
             let (beta, left) = (self.betas[t], self.alpha_hats[t]);
-            let predicted = net.predict(s, x, &vec![t as f64; s.rows()], &[], Through::Frozen);
+            let time = |_| t as f64;
+            let times = Times { drawn: s.tape().zeros(s.rows(), 1), time: &time };
+            let predicted = net.predict(nets, s, x, times, |h| h, Through::Frozen);
             let share = (beta / (1.0 - left).sqrt()) as f32;
             x = (x - share * predicted) / (1.0 - beta).sqrt() as f32;
             if t > 0 {

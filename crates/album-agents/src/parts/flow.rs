@@ -23,16 +23,23 @@ pub enum Through {
     Trained,
 }
 
+impl Through {
+    /// Applies a network.
+    pub fn apply<'t>(self, net: &Mlp, x: Var<'t>) -> Var<'t> {
+        match self {
+            Through::Frozen => x.tape().apply_frozen(net, x),
+            Through::Trained => x.tape().apply(net, x),
+        }
+    }
+}
+
 /// Euler's method from noise `x` at t = 0 to t = 1, then clipped to [-1, 1]. Not clipped in between.
 pub fn euler<'t>(field: &Mlp, s: Var<'t>, mut x: Var<'t>, steps: usize, through: Through) -> Var<'t> {
     let tape = s.tape();
     for i in 0..steps {
         let t = tape.filled(s.rows(), 1, i as f32 / steps as f32);
         let input = tape.concat_cols(&[s, x, t]);
-        let v = match through {
-            Through::Frozen => tape.apply_frozen(field, input),
-            Through::Trained => tape.apply(field, input),
-        };
+        let v = through.apply(field, input);
         x = x + v / steps as f32;
     }
     x.clip(-1.0, 1.0)

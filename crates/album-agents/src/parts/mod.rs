@@ -3,6 +3,6 @@
 pub mod categorical;
 pub mod critic;
 pub mod diffusion;
-pub mod distilled_flow;
 pub mod flow;
 pub mod gaussian;
+pub mod times;

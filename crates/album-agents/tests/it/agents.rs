@@ -172,6 +172,25 @@ fn states_of_other_agents_are_refused() {
 }
 
 #[test]
+fn a_state_with_another_number_of_networks_is_refused() {
+    let data = data();
+    for kind in AGENTS {
+        let mut agent = agent(kind, &data, 5, 1);
+        let before = agent.state();
+        let expected = before.networks.len();
+        let (mut fewer, mut more) = (before.clone(), before.clone());
+        fewer.networks.pop();
+        more.networks.push(before.networks[0].clone());
+        for (state, found) in [(fewer, expected - 1), (more, expected + 1)] {
+            let error = agent.load(&state).unwrap_err().to_string();
+            let message = format!("the checkpoint holds {found} networks; expected {expected}");
+            assert_eq!(error, message, "{}", kind.name);
+            assert!(agent.state() == before, "{} took a part of it", kind.name);
+        }
+    }
+}
+
+#[test]
 fn values_are_in_units_of_the_datas_rewards() {
     // Before the first update the networks do not know of any rewards: their outputs are the same numbers, which stand for
     // ten times as much where rewards are a tenth.

@@ -2,6 +2,8 @@
 //! are those of the paper's cost table where it has the agent.
 #![allow(clippy::unwrap_used)]
 
+use crate::support;
+
 use album_agents::{Agent, AgentKind, Learner};
 use album_data::{Dataset, Rows};
 use album_nn::Pool;
@@ -53,5 +55,142 @@ fn every_agent_has_its_parameters() {
             (parameters, value_networks),
             "{name} {settings}"
         );
+    }
+}
+
+/// The products of a network for one row: multiply-adds of its layers.
+struct Products {
+    all: f64,
+    first: f64,
+}
+
+impl Products {
+    /// Forward, into the weights, and back to the first layer: inputs that are data ask for no gradient.
+    fn trained(&self) -> f64 {
+        3.0 * self.all - self.first
+    }
+
+    /// Forward, into the weights, and back to the inputs.
+    fn trained_and_passed_on(&self) -> f64 {
+        3.0 * self.all
+    }
+
+    /// Forward, and back to the inputs: weights stay.
+    fn passed_through(&self) -> f64 {
+        2.0 * self.all
+    }
+}
+
+fn net(widths: &[usize]) -> Products {
+    let product = |pair: &[usize]| (pair[0] * pair[1]) as f64;
+    Products { all: widths.windows(2).map(product).sum(), first: product(&widths[..2]) }
+}
+
+/// With 5 numbers in an observation, 3 in an action, hidden layers of 8 and 12, and two critics: the multiply-adds of an
+/// update for one row, counted by hand.
+fn counted(name: &str) -> f64 {
+    let (s, a, members) = (5, 3, 2.0);
+    let values = |outputs| net(&[s, 8, 12, outputs]);
+    let q_of = |actions, outputs| net(&[s + actions * a, 8, 12, outputs]);
+    let field = |actions| net(&[s + actions * a + 1, 8, 12, actions * a]);
+    let one_step = |actions| net(&[s + actions * a, 8, 12, actions * a]);
+    let (v, q, pi, flow) = (values(1), q_of(1, 1), values(a), field(1));
+
+    // V at s and s' and at s_K, Q at (s, a).
+    let album_critic = 2.0 * v.trained() + v.all + q.trained();
+    // V, Qbar and Q at the data, V at s'.
+    let iql_critic = v.trained() + members * q.all + members * q.trained() + v.all;
+    // A step of the policy at s', Qbar there, Q; then flow, ten Euler steps, one-step policy, Q of it.
+    let fql = |actions: usize, bins: usize| {
+        let (q, flow, mu) = (q_of(actions, bins), field(actions), one_step(actions));
+        let critic = members * (q.all + q.trained());
+        let actor = flow.trained() + 10.0 * flow.all + mu.trained() + members * q.passed_through();
+        (mu.all, critic, actor)
+    };
+    let fql_sum = |actions| {
+        let (at_next, critic, actor) = fql(actions, 1);
+        at_next + critic + actor
+    };
+    // The network that predicts noise: 64 features of time, condition of 128, three blocks of 256.
+    let condition = net(&[64, 128, 128]);
+    let input = net(&[a + s + 128, 256]);
+    let block = net(&[256, 1024, 256]);
+    let output = net(&[256, a]);
+    let noise_tail =
+        input.trained_and_passed_on() + 3.0 * block.trained_and_passed_on() + output.trained_and_passed_on();
+    match name {
+        "album" => album_critic + pi.trained() + q.passed_through(),
+        "bc" => pi.trained(),
+        "cac" => {
+            let (time, f) = (net(&[16, 32, 16]), net(&[a + 16 + s, 256, 256, 256, a]));
+            // Two levels of noise for a'; Qbar and Q.
+            let critic = 2.0 * (time.all + f.all) + members * (q.all + q.trained());
+            // The consistency loss online and by the average, two levels of the policy, Q of it.
+            let online = time.trained() + f.trained_and_passed_on();
+            critic + online + (time.all + f.all) + 2.0 * online + members * q.passed_through()
+        }
+        "cgq" => fql_sum(10) + fql_sum(1),
+        "deas" => {
+            let v = values(101);
+            let (_, critic, actor) = fql(8, 101);
+            v.all + v.trained() + critic + actor
+        }
+        "dqc" => {
+            let chunk = q_of(25, 1);
+            let critics = members * (chunk.trained() + q.trained() + q.all);
+            v.all + v.trained() + critics + flow.trained()
+        }
+        "fawac" => 10.0 * flow.all + members * (2.0 * q.all + q.trained()) + v.trained() + flow.trained(),
+        "fbrac" => {
+            let critic = 10.0 * flow.all + members * (q.all + q.trained());
+            // Gradients pass through nine of ten steps: the first begins at noise.
+            let sample = flow.trained() + 9.0 * flow.trained_and_passed_on();
+            critic + flow.trained() + sample + members * q.passed_through()
+        }
+        "fql" => fql_sum(1),
+        "hinge-iql" => iql_critic + v.all + pi.trained(),
+        "idql" => {
+            // Learned frequencies: one product into 32 phases, whose gradient condition and input pass on.
+            let time = net(&[1, 32]).trained();
+            iql_critic + time + condition.trained_and_passed_on() + noise_tail
+        }
+        "ifql" => iql_critic + flow.trained(),
+        "ifql-album" => album_critic + flow.trained(),
+        "iql" => iql_critic + pi.trained(),
+        "nfql" => fql_sum(1),
+        "qc-fql" => fql_sum(5),
+        "rebrac" => {
+            let critic = pi.all + members * (q.all + q.trained());
+            // The actor learns at every other step.
+            critic + 0.5 * (pi.trained() + members * q.passed_through())
+        }
+        "srpo" => {
+            let behaviour = condition.trained() + noise_tail;
+            let predicted = condition.all + input.all + 3.0 * block.all + output.all;
+            let policy = net(&[s, 256, 256, a]).trained() + predicted + members * q.passed_through();
+            iql_critic + behaviour + policy
+        }
+        _ => panic!("count the products of {name}"),
+    }
+}
+
+#[test]
+fn operations_are_those_counted_by_hand() {
+    let rows = 60;
+    let data = Dataset::from_rows(Rows {
+        observation_dim: 5,
+        action_dim: 3,
+        observations: vec![0.1; rows * 5],
+        actions: vec![0.2; rows * 3],
+        rewards: vec![-1.0; rows],
+        masks: vec![1.0; rows],
+        terminals: (0..rows).map(|row| row + 1 == rows).collect(),
+    })
+    .unwrap();
+    for kind in album_agents::AGENTS {
+        let mut agent = support::agent(kind.name, "hidden = [8, 12]\nbatch_size = 16", &data, 100);
+        let batch = support::batch(&agent, &data, &(0..16).collect::<Vec<_>>());
+        // A multiply-add is two operations.
+        assert_eq!(agent.operations(&batch), 2.0 * 16.0 * counted(kind.name), "{}", kind.name);
     }
 }

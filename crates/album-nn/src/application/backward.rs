@@ -107,7 +107,7 @@ impl Application {
         }
         scratch.rowwise.resize(most_tasks(self.rows, pool) * SCRATCH * widest);
 
-        let isa = pool.isa();
+        let isa = pool.supported();
         let (per_task, tasks) = row_tasks(rows, pool);
         let slots = slots(depth, true);
         let params = &weights.params[member * layout.member_len..][..layout.member_len];
@@ -186,7 +186,7 @@ impl Application {
         let overwrite = matches!(start, Start::Zero);
         let start = Shared(start);
         let gradient = SharedMut::new(gradient);
-        let isa = pool.isa();
+        let isa = pool.supported();
         let tasks: usize = layout.layers.iter().map(Layer::panels).sum();
         pool.run(tasks, &|task| {
             let (mut l, mut panel) = (0, task);

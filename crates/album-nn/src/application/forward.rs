@@ -67,7 +67,7 @@ impl Application {
         let x = Shared(read_only(&self.x, stride));
         let (operands, outs) = (&self.operands, &self.outputs);
         let output = SharedMut::new(output);
-        let isa = pool.isa();
+        let isa = pool.supported();
         let (per_task, tasks) = row_tasks(rows, pool);
         pool.run(members * tasks, &|task| {
             let (member, block) = (task / tasks, task % tasks);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::activation::Activation;
 use crate::buffer::Buffer;
-use crate::gemm::{PANEL, Panels};
+use crate::gemm::{PANEL, Panels, Start};
 use crate::layout::{Layer, Layout};
 use crate::mlp::Weights;
 use crate::pool::Pool;
@@ -94,13 +94,30 @@ fn read_only(slice: &[f32], stride: usize) -> Panels {
     Panels { ptr: slice.as_ptr().cast_mut(), stride }
 }
 
-/// Lets several threads use raw operands; each dereference states why it does not race.
+/// A kernel operand: numbers and pointers that carry no access by themselves.
+///
+/// # Safety
+/// Reading or copying a value from several threads is harmless; only dereferencing its pointers is not, and every
+/// dereference states why it does not race.
+unsafe trait Operand {}
+// SAFETY: a pointer and a number.
+unsafe impl Operand for Panels {}
+// SAFETY: two of these and a pointer.
+unsafe impl Operand for Operands {}
+// SAFETY: one of these and a pointer.
+unsafe impl Operand for (Panels, *mut f32) {}
+// SAFETY: a pointer at most.
+unsafe impl Operand for Start {}
+// SAFETY: shared references to a vector give shared references to its elements and nothing else.
+unsafe impl<T: Operand> Operand for Vec<T> {}
+
+/// Lets several threads see a raw operand.
 #[derive(Clone, Copy, Default)]
 struct Shared<T>(T);
-// SAFETY: `Panels` and pointers carry no access by themselves.
-unsafe impl<T> Sync for Shared<T> {}
+// SAFETY: the promise of `Operand`.
+unsafe impl<T: Operand> Sync for Shared<T> {}
 // SAFETY: as above.
-unsafe impl<T> Send for Shared<T> {}
+unsafe impl<T: Operand> Send for Shared<T> {}
 impl<T> Shared<T> {
     /// A method, so that closures capture the wrapper and not the pointer inside.
     fn get(&self) -> &T {

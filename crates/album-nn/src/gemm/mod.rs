@@ -22,7 +22,7 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use crate::simd::Isa;
+use crate::simd::{Isa, Supported};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 32;
@@ -70,8 +70,8 @@ const AVX512: Kernels = Kernels {
 const NEON: Kernels =
     Kernels { rows: by_rows!(neon::rows; 1 2 3 4 5 6), cols: by_rows!(neon::cols; 1 2 3 4 5 6) };
 
-fn kernels(isa: Isa) -> &'static Kernels {
-    match isa {
+fn kernels(isa: Supported) -> &'static Kernels {
+    match isa.isa() {
         Isa::Scalar => &SCALAR,
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => &AVX2,
@@ -122,9 +122,9 @@ pub(crate) struct Product {
 ///
 /// # Safety
 /// The matrices have the extents that [`Product`] states, `c` is disjoint from `a` and `b`, and no other
-/// thread uses these rows of `c`. `isa` is supported.
+/// thread uses these rows of `c`.
 pub(crate) unsafe fn row_block(
-    isa: Isa,
+    isa: Supported,
     (from, to): (usize, usize),
     product: &Product,
     mut done: impl FnMut(usize, usize),
@@ -172,7 +172,7 @@ fn piece(from: usize, to: usize, count: usize, i: usize) -> (usize, usize) {
 /// # Safety
 /// As for [`row_block`]; every entry of `rows` is a row of `a`, and `b` has `rows.len()` rows.
 pub(crate) unsafe fn transposed_panel(
-    isa: Isa,
+    isa: Supported,
     rows: &[u32],
     columns: usize,
     a: Panels,
@@ -230,8 +230,8 @@ mod tests {
         Panels { ptr: buffer.as_mut_ptr(), stride: rows * PANEL }
     }
 
-    fn supported() -> impl Iterator<Item = Isa> {
-        [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.is_supported())
+    fn supported() -> impl Iterator<Item = Supported> {
+        [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter_map(Isa::supported)
     }
 
     proptest! {
@@ -268,7 +268,7 @@ mod tests {
                         prop_assert!((found - exact).abs() < 1e-5, "{isa:?} ({r}, {j}): {found} for {exact}");
                     }
                 }
-                if isa != Isa::Scalar {
+                if isa.isa() != Isa::Scalar {
                     let first = fused.get_or_insert_with(|| c.clone());
                     prop_assert!(first.iter().zip(c.iter()).all(|(x, y)| x.to_bits() == y.to_bits()));
                 }
@@ -305,7 +305,7 @@ mod tests {
                         prop_assert!((found - exact).abs() < 1e-5, "{isa:?} ({i}, {j}): {found} for {exact}");
                     }
                 }
-                if isa != Isa::Scalar {
+                if isa.isa() != Isa::Scalar {
                     let first = fused.get_or_insert_with(|| c.clone());
                     prop_assert!(first.iter().zip(c.iter()).all(|(x, y)| x.to_bits() == y.to_bits()));
                 }

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use album_nn::{Matrix, Pool, Tape, Var};
+use album_nn::{Matrix, Mlp, MlpSpec, Pool, Tape, Var};
 use support::*;
 
 const ROWS: usize = 4;
@@ -285,27 +285,77 @@ fn tape_of<'t>(x: Var<'t>) -> &'t Tape {
 }
 
 #[test]
-fn gaussian_log_density() {
-    let (x, log_std) = (mixed(8, ROWS, COLS), mixed(9, 1, COLS));
-    let density = |x: &[f64], s: &[f64], mean: f64| -> Vec<f64> {
-        let one = |x: f64, s: f64| {
-            -0.5 * ((x - mean) / s.exp()).powi(2) - s - 0.5 * (2.0 * std::f64::consts::PI).ln()
-        };
-        x.chunks(COLS).map(|row| row.iter().zip(s).map(|(&x, &s)| one(x, s)).sum()).collect()
-    };
+fn one_entry_of_each_row() {
+    let a = mixed(8, ROWS, COLS);
+    let columns = [2.0, 0.0, 1.0, 2.0];
     check(
-        "density",
-        &x,
-        &log_std,
-        |x, s| x.gaussian_log_density(0.0 * s + 0.3, s),
-        |x, s| density(x, s, f64::from(0.3f32)),
+        "pick_cols",
+        &a,
+        &a,
+        |a, _| a.pick_cols(tape_of(a).constant_slice(ROWS, 1, &columns)),
+        |a, _| columns.iter().enumerate().map(|(row, &c)| a[row * COLS + c as usize]).collect(),
     );
-    // The mean is where the density's gradient vanishes.
+    let tape = Tape::new(&Pool::new(1));
+    let x = tape.variable(&Matrix::from_vec(1, 3, vec![-0.1, 0.5, 0.7]));
+    assert_eq!(x.ge(0.5).to_matrix().data(), [0.0, 1.0, 1.0]);
+    assert_eq!(x.ge(0.5).sum().backward().wrt(x).data(), [0.0; 3]);
+}
+
+#[test]
+#[should_panic(expected = "there is no column 3 of 3")]
+fn a_column_that_does_not_exist_is_refused() {
+    let tape = Tape::new(&Pool::new(1));
+    let _ = tape.zeros(1, 3).pick_cols(tape.filled(1, 1, 3.0));
+}
+
+#[test]
+fn a_parameter_is_a_leaf_with_a_gradient() {
+    // Wider than a panel, and with several rows.
+    let (rows, cols) = (3, 40);
+    let mut parameter = Mlp::new(MlpSpec::parameter(rows, cols), &mut rng(1));
+    assert!(parameter.tensors()[0].data.iter().all(|&x| x == 0.0));
+    let mut tensors = parameter.tensors();
+    tensors[0].data = (0..rows * cols).map(|i| i as f32).collect();
+    parameter.load(&tensors).unwrap();
     let mut tape = Tape::new(&Pool::new(1));
+    for _ in 0..2 {
+        let tape = tape.begin();
+        let p = tape.parameter(&parameter);
+        assert_eq!(p.to_matrix().data(), tensors[0].data);
+        assert_eq!(tape.parameter_frozen(&parameter).to_matrix().data(), tensors[0].data);
+        // Read twice: the gradients add up.
+        let loss = (p.square() + tape.parameter(&parameter) + tape.parameter_frozen(&parameter)).sum();
+        let expected: Vec<f32> = tensors[0].data.iter().map(|x| 2.0 * x + 1.0).collect();
+        assert_eq!(loss.backward().of(&parameter)[0].data, expected);
+    }
+}
+
+#[test]
+fn a_loss_may_contain_a_gradient() {
+    let mut init = rng(2);
+    let (q, pi) =
+        (Mlp::new(MlpSpec::new(5, &[8], 1), &mut init), Mlp::new(MlpSpec::new(3, &[8], 2), &mut init));
+    let s = mixed(3, ROWS, 3);
+    let mut tape = Tape::new(&Pool::new(1));
+    let (guidance, by_pi) = {
+        let tape = tape.begin();
+        let states = tape.constant(&s);
+        let a = tape.apply(&pi, states);
+        let value = tape.apply(&q, tape.concat_cols(&[states, a])).sum();
+        let g = value.gradient_by(a);
+        // The gradient of <g, a> by pi, with g a constant, is that of Q(s, pi(s)).
+        let gradients = (g * a).sum().backward();
+        assert!(gradients.of(&q).iter().all(|tensor| tensor.data.iter().all(|&g| g == 0.0)));
+        (g.to_matrix(), gradients.of(&pi))
+    };
     let tape = tape.begin();
-    let (x, zero) = (tape.variable(&x), tape.constant(&Matrix::zeros(1, COLS)));
-    let gradients = x.gaussian_log_density(x.detach(), zero).sum().backward();
-    assert!(gradients.wrt(x).data().iter().all(|&g| g == 0.0));
+    let states = tape.constant(&s);
+    let a = tape.apply(&pi, states);
+    let gradients = tape.apply_frozen(&q, tape.concat_cols(&[states, a])).sum().backward();
+    assert_eq!(gradients.wrt(a).data(), guidance.data());
+    for (found, expected) in by_pi.iter().zip(gradients.of(&pi)) {
+        assert_eq!(*found, expected);
+    }
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub fn data(episodes: usize, rows: usize) -> Dataset {
 pub fn agent(name: &str, settings: &str, data: &Dataset, total_steps: u64) -> Learner {
     let kind = AgentKind::find(name).unwrap();
     let mut table = kind.defaults().unwrap();
-    table.extend(format!("hidden = [8]\n{settings}").parse::<toml::Table>().unwrap());
+    table.extend("hidden = [8]".parse::<toml::Table>().unwrap());
+    table.extend(settings.parse::<toml::Table>().unwrap());
     Learner::new(kind.setup(&table).unwrap().as_ref(), data, total_steps, 0, &Pool::new(1)).unwrap()
 }
 

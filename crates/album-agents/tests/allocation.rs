@@ -1,0 +1,71 @@
+//! The update of every agent allocates nothing once its buffers have grown.
+//!
+//! A program of its own: the thread of the usual test harness allocates whenever it likes.
+#![allow(unsafe_code, clippy::unwrap_used)]
+
+#[path = "it/support/mod.rs"]
+mod support;
+
+use album_agents::{AGENTS, Agent};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn main() {
+    let data = support::data(4, 41);
+    let variants = [
+        ("cac", "q_norm = true\nmax_q_backup = true\nema_after = 0\nema_every = 1"),
+        ("deas", "q_agg = \"min\""),
+        ("srpo", "normalize_guidance = true"),
+        ("album", "standardize = true\nfourier_features = 4"),
+    ];
+    let all = AGENTS.iter().map(|kind| (kind.name, "")).chain(variants);
+    let mut allocating = Vec::new();
+    for (name, settings) in all {
+        let mut agent = support::agent(name, &format!("batch_size = 16\n{settings}"), &data, 100);
+        let batches: Vec<_> = (0..4)
+            .map(|i| {
+                let indices: Vec<usize> = (0..16).map(|j| (41 * i + 7 * j) % data.len()).collect();
+                support::batch(&agent, &data, &indices)
+            })
+            .collect();
+        let mut before = 0;
+        for step in 0..12 {
+            if step == 4 {
+                before = ALLOCATIONS.load(Ordering::Relaxed);
+            }
+            assert!(agent.update(&batches[step % 4], step as u64, None).is_finite());
+        }
+        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        if allocations > 0 {
+            allocating.push(format!("{name} {settings:?}: {allocations} allocations in 8 updates"));
+        }
+    }
+    assert!(allocating.is_empty(), "{allocating:#?}");
+}
