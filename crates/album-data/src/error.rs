@@ -327,6 +327,39 @@ pub enum DataError {
         place: Place,
     },
 
+    /// A table has no such column.
+    #[error("{place}: no column `{}`{}", .column.escape_debug(), hint(.column, .available))]
+    NoColumn {
+        /// The file.
+        place: Place,
+        /// The column that was asked for.
+        column: String,
+        /// The columns there are.
+        available: Vec<String>,
+    },
+
+    /// A column of a table does not fit its use.
+    #[error("{place}: column `{}` {problem}", .column.escape_debug())]
+    Column {
+        /// The file.
+        place: Place,
+        /// The column.
+        column: String,
+        /// What was found and what was expected.
+        problem: String,
+    },
+
+    /// A table cannot be parsed.
+    #[error("{place}: damaged {format} file: {problem}")]
+    DamagedTable {
+        /// The file.
+        place: Place,
+        /// Its format.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+
     /// The number of elements handed in is not that of the shape.
     #[error("{place}: {found} elements were given for shape {shape:?}")]
     ShapeMismatch {
@@ -354,6 +387,23 @@ fn near(place: &Place, available: &[String]) -> String {
         [name] => format!("; rename `{}` if it is meant", name.escape_debug()),
         _ => String::new(),
     }
+}
+
+/// The columns that were probably meant, or the first of those there are.
+fn hint(column: &str, available: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let near = suggest::nearest(column, available.iter().map(String::as_str), 2);
+    if !near.is_empty() {
+        return suggest::did_you_mean(
+            &near.iter().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>(),
+        );
+    }
+    let more = if available.len() > SHOWN {
+        format!(" and {} more", available.len() - SHOWN)
+    } else {
+        String::new()
+    };
+    format!("; there are {}{more}", list(&available[..available.len().min(SHOWN)]))
 }
 
 fn list(names: &[String]) -> String {

@@ -93,6 +93,7 @@ pub use formats::npz::Npz;
 pub use formats::npz::array::{Array, DType, Data};
 pub use formats::npz::npy::{read_npy, read_npy_with};
 pub use formats::npz::writer::NpzWriter;
+pub use formats::table;
 pub use limits::Limits;
 pub use load::{
     BadNumbers, Labels, Loaded, Problem, Unchecked, has_own_rewards, load, load_unchecked, validation_beside,

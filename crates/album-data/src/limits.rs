@@ -13,6 +13,10 @@
 pub struct Limits {
     /// Arrays in one archive. Default 1024.
     pub max_entries: u64,
+    /// Columns of one table. Default 16,384.
+    pub max_columns: u64,
+    /// Bytes of one row of a CSV file. Default 16 MiB.
+    pub max_row_bytes: u64,
     /// Bytes of the archive's table of contents. Default 1 MiB.
     pub max_directory_bytes: u64,
     /// Bytes of one array's text header. Default 10,000, the limit of `np.load`.
@@ -35,6 +39,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_entries: 1024,
+            max_columns: 1 << 14,
+            max_row_bytes: 16 << 20,
             max_directory_bytes: 1 << 20,
             max_header_bytes: 10_000,
             max_rank: 64,

@@ -2,3 +2,4 @@
 
 pub mod columns;
 pub(crate) mod npz;
+pub mod table;

@@ -13,4 +13,5 @@ mod round_trip;
 mod segments;
 mod sources;
 mod streamed;
+mod table;
 mod truncation;

@@ -70,6 +70,25 @@ impl NpzWriter {
         self.put(name, DType::Bool, shape, data, |b| [u8::from(b)])
     }
 
+    /// Adds an array of text, which [`Npz`](crate::Npz) does not read, but NumPy does.
+    pub fn array_text<'a>(
+        &mut self,
+        name: &str,
+        labels: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<(), DataError> {
+        let place = self.place.array(name);
+        let width = labels.clone().map(|label| label.chars().count()).max().unwrap_or(0).max(1);
+        self.start(name, &format!("<U{width}"), 4 * width, &[labels.clone().count()])?;
+        let mut row = Vec::with_capacity(width);
+        for label in labels {
+            row.clear();
+            row.extend(label.chars().map(u32::from));
+            row.resize(width, 0);
+            self.encoded(&place, &row, u32::to_le_bytes)?;
+        }
+        self.end(name)
+    }
+
     /// Adds an array of any type.
     pub fn array(&mut self, name: &str, array: &Array) -> Result<(), DataError> {
         let place = self.place.array(name);
@@ -80,7 +99,7 @@ impl NpzWriter {
                 found: array.data.len(),
             });
         }
-        self.start(name, array.dtype(), &array.shape)?;
+        self.start(name, array.dtype().descr(), array.dtype().size(), &array.shape)?;
         self.elements_of(&place, &array.data)?;
         self.end(name)
     }
@@ -120,7 +139,7 @@ impl NpzWriter {
         parts: impl IntoIterator<Item = Result<Data, E>>,
     ) -> Result<(), E> {
         let place = self.place.array(name);
-        self.start(name, dtype, shape)?;
+        self.start(name, dtype.descr(), dtype.size(), shape)?;
         let mut found = 0;
         for part in parts {
             let part = part?;
@@ -149,13 +168,13 @@ impl NpzWriter {
         if elements(shape) != Some(data.len()) {
             return Err(DataError::ShapeMismatch { place, shape: shape.to_vec(), found: data.len() });
         }
-        self.start(name, dtype, shape)?;
+        self.start(name, dtype.descr(), dtype.size(), shape)?;
         self.encoded(&place, data, encode)?;
         self.end(name)
     }
 
     /// Begins the entry of an array. Until [`end`](Self::end) the archive counts as broken.
-    fn start(&mut self, name: &str, dtype: DType, shape: &[usize]) -> Result<(), DataError> {
+    fn start(&mut self, name: &str, descr: &str, size: usize, shape: &[usize]) -> Result<(), DataError> {
         self.check_whole()?;
         let place = self.place.array(name);
         let max_rank = Limits::default().max_rank;
@@ -168,11 +187,10 @@ impl NpzWriter {
             });
         }
         self.check_name(name)?;
-        let header = header(dtype, shape);
+        let header = header(descr, shape);
         // Deflate grows what it cannot shrink by less than a thousandth.
-        let bytes = (header.len() as u64).saturating_add(
-            (elements(shape).unwrap_or(usize::MAX) as u64).saturating_mul(dtype.size() as u64),
-        );
+        let bytes = (header.len() as u64)
+            .saturating_add((elements(shape).unwrap_or(usize::MAX) as u64).saturating_mul(size as u64));
         let large = bytes.saturating_add(bytes / 1000 + 1000) > u64::from(u32::MAX);
         let options = SimpleFileOptions::default()
             .compression_method(self.method)
@@ -255,14 +273,11 @@ impl NpzWriter {
 }
 
 /// An npy header of version 1.0, padded to a multiple of 64 bytes like NumPy's.
-fn header(dtype: DType, shape: &[usize]) -> Vec<u8> {
+fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(|n| n.to_string()).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
-    let mut text = format!(
-        "{{'descr': '{}', 'fortran_order': False, 'shape': ({}{comma}), }}",
-        dtype.descr(),
-        axes.join(", ")
-    );
+    let mut text =
+        format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{comma}), }}", descr, axes.join(", "));
     let start = MAGIC.len() + 4;
     while !(start + text.len() + 1).is_multiple_of(64) {
         text.push(' ');

@@ -1,0 +1,250 @@
+//! The values of one column, typed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Flags.
+    Bool,
+    /// Integers; dates and times are integers in the file's unit.
+    Int,
+    /// Numbers in double precision. A missing one is NaN.
+    Float,
+    /// Numbers in single precision. A missing one is NaN.
+    Float32,
+    /// Labels. A missing one is the empty label.
+    Text,
+    /// Lists of numbers of one length.
+    List,
+    /// A type that is not read, with its name.
+    Other(&'static str),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bool => "flags",
+            Self::Int => "integers",
+            Self::Float | Self::Float32 => "numbers",
+            Self::Text => "text",
+            Self::List => "lists of numbers",
+            Self::Other(name) => name,
+        })
+    }
+}
+
+/// The rows of one column, or of a part of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnData {
+    /// See [`Kind::Bool`].
+    Bool(Vec<bool>),
+    /// See [`Kind::Int`].
+    Int(Vec<i64>),
+    /// See [`Kind::Float`].
+    Float(Vec<f64>),
+    /// See [`Kind::Float32`].
+    Float32(Vec<f32>),
+    /// See [`Kind::Text`].
+    Text(Text),
+    /// See [`Kind::List`].
+    List(Lists),
+}
+
+/// Labels as codes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Text {
+    /// For each row the index of its label.
+    pub codes: Vec<u32>,
+    /// The labels in the order in which they first appear. The parts of one
+    /// column share their codes: later parts know more labels.
+    pub categories: Arc<Vec<String>>,
+}
+
+/// Lists of one length, row by row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lists {
+    /// Numbers a row.
+    pub width: usize,
+    /// `width` numbers for each row. Double precision is rounded to nearest.
+    pub values: Vec<f32>,
+}
+
+impl ColumnData {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bool(v) => v.len(),
+            Self::Int(v) => v.len(),
+            Self::Float(v) => v.len(),
+            Self::Float32(v) => v.len(),
+            Self::Text(v) => v.codes.len(),
+            Self::List(v) => v.values.len().checked_div(v.width).unwrap_or(0),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What it holds.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Bool(_) => Kind::Bool,
+            Self::Int(_) => Kind::Int,
+            Self::Float(_) => Kind::Float,
+            Self::Float32(_) => Kind::Float32,
+            Self::Text(_) => Kind::Text,
+            Self::List(_) => Kind::List,
+        }
+    }
+
+    /// The value of one row as text.
+    pub fn label(&self, row: usize) -> String {
+        match self {
+            Self::Bool(v) => v[row].to_string(),
+            Self::Int(v) => v[row].to_string(),
+            Self::Float(v) => format!("{:?}", v[row]),
+            Self::Float32(v) => format!("{:?}", v[row]),
+            Self::Text(v) => v.categories[v.codes[row] as usize].clone(),
+            Self::List(v) => format!("{:?}", &v.values[row * v.width..][..v.width]),
+        }
+    }
+
+    /// Every row as a number (`true` is 1), or the first row that is none.
+    pub fn numbers(&self) -> Result<Vec<f64>, usize> {
+        const EXACT: u64 = 1 << 53;
+        match self {
+            Self::Float(v) => Ok(v.clone()),
+            Self::Float32(v) => Ok(v.iter().map(|&x| f64::from(x)).collect()),
+            Self::Bool(v) => Ok(v.iter().map(|&x| f64::from(u8::from(x))).collect()),
+            Self::Int(v) => match v.iter().position(|x| x.unsigned_abs() > EXACT) {
+                Some(row) => Err(row),
+                None => Ok(v.iter().map(|&x| x as f64).collect()),
+            },
+            Self::Text(text) => {
+                let parsed: Vec<Option<f64>> =
+                    text.categories.iter().map(|label| label.parse().ok()).collect();
+                text.codes.iter().enumerate().map(|(row, &code)| parsed[code as usize].ok_or(row)).collect()
+            }
+            Self::List(_) => Err(0),
+        }
+    }
+
+    /// Every row as a flag (0 and 1 count as flags), or the first row that is none.
+    pub fn flags(&self) -> Result<Vec<bool>, usize> {
+        let of_number = |(row, x): (usize, f64)| match x {
+            0.0 => Ok(false),
+            1.0 => Ok(true),
+            _ => Err(row),
+        };
+        match self {
+            Self::Bool(v) => Ok(v.clone()),
+            _ => self.numbers()?.into_iter().enumerate().map(of_number).collect(),
+        }
+    }
+
+    pub(super) fn empty(kind: Kind, rows: usize) -> Self {
+        match kind {
+            Kind::Bool => Self::Bool(Vec::with_capacity(rows)),
+            Kind::Int => Self::Int(Vec::with_capacity(rows)),
+            Kind::Float32 => Self::Float32(Vec::with_capacity(rows)),
+            Kind::Text => Self::Text(Text { codes: Vec::with_capacity(rows), categories: Arc::default() }),
+            Kind::List | Kind::Other(_) => Self::List(Lists::default()),
+            Kind::Float => Self::Float(Vec::with_capacity(rows)),
+        }
+    }
+
+    /// Reads what another file of the same column holds as this kind.
+    pub(super) fn widen(self, kind: Kind) -> Self {
+        match (self, kind) {
+            (Self::Int(v), Kind::Float) => Self::Float(v.into_iter().map(|x| x as f64).collect()),
+            (Self::Float32(v), Kind::Float) => Self::Float(v.into_iter().map(f64::from).collect()),
+            (data, _) => data,
+        }
+    }
+}
+
+/// Gives codes to labels in the order in which they come.
+#[derive(Debug, Default)]
+pub(super) struct Dictionary {
+    codes: HashMap<Box<str>, u32>,
+    categories: Arc<Vec<String>>,
+    bytes: u64,
+    last: u32,
+}
+
+impl Dictionary {
+    pub(super) fn code(&mut self, label: &str) -> u32 {
+        if self.categories.get(self.last as usize).is_some_and(|last| last == label) {
+            return self.last; // rows of one episode repeat its label
+        }
+        self.last = match self.codes.get(label) {
+            Some(&code) => code,
+            None => {
+                let code = self.categories.len() as u32; // fewer than the rows, which limits keep below 2^32
+                self.codes.insert(label.into(), code);
+                Arc::make_mut(&mut self.categories).push(label.to_owned());
+                self.bytes += label.len() as u64;
+                code
+            }
+        };
+        self.last
+    }
+
+    /// The labels so far.
+    pub(super) fn categories(&self) -> Arc<Vec<String>> {
+        Arc::clone(&self.categories)
+    }
+
+    /// Bytes of all labels.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Joins the parts of one column, which have codes of their own.
+pub(super) fn concatenate(kind: Kind, parts: Vec<ColumnData>) -> Result<ColumnData, (usize, usize, usize)> {
+    let rows = parts.iter().map(ColumnData::len).sum();
+    let mut whole = ColumnData::empty(kind, rows);
+    let mut dictionary = Dictionary::default();
+    let mut done = 0;
+    for part in parts {
+        let part_rows = part.len();
+        match (&mut whole, part.widen(kind)) {
+            (ColumnData::Bool(to), ColumnData::Bool(from)) => to.extend(from),
+            (ColumnData::Int(to), ColumnData::Int(from)) => to.extend(from),
+            (ColumnData::Float(to), ColumnData::Float(from)) => to.extend(from),
+            (ColumnData::Float32(to), ColumnData::Float32(from)) => to.extend(from),
+            (ColumnData::Text(to), ColumnData::Text(from)) => {
+                let codes: Vec<u32> = from.categories.iter().map(|label| dictionary.code(label)).collect();
+                to.codes.extend(from.codes.iter().map(|&code| codes[code as usize]));
+            }
+            (ColumnData::List(to), ColumnData::List(from)) => {
+                if to.values.is_empty() {
+                    to.width = from.width;
+                    to.values.reserve_exact(rows * from.width);
+                }
+                if part_rows > 0 && to.width != from.width {
+                    return Err((done, to.width, from.width));
+                }
+                to.values.extend(from.values);
+            }
+            _ => unreachable!("parts of one column are of one kind"),
+        }
+        done += part_rows;
+    }
+    if let ColumnData::Text(text) = &mut whole {
+        text.categories = dictionary.categories();
+    }
+    Ok(whole)
+}
+
+/// A value from a file, fit for a message.
+pub(super) fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(60).collect();
+    format!("`{}`", short.escape_debug())
+}

@@ -1,0 +1,264 @@
+//! Tables: named, typed columns of one or more Parquet, CSV or gzipped CSV files.
+//!
+//! ```
+//! use album_data::table::{ColumnData, Table};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("log.csv");
+//! std::fs::write(&path, "patient,dose,reward\na,1,0.5\na,2,-1\nb,1,0\n")?;
+//! let table = Table::open(&[&path])?;
+//! assert_eq!(table.names(), ["patient", "dose", "reward"]);
+//!
+//! let columns = table.read(&["patient", "reward"])?;
+//! let ColumnData::Text(patients) = &columns[0] else { unreachable!() };
+//! assert_eq!(patients.codes, [0, 0, 1]);
+//! assert_eq!(*patients.categories, ["a", "b"]);
+//! assert_eq!(columns[1], ColumnData::Float(vec![0.5, -1.0, 0.0]));
+//!
+//! let error = table.read(&["rewards"]).unwrap_err();
+//! assert!(error.to_string().ends_with("no column `rewards`; did you mean `reward`?"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod csv;
+mod data;
+mod pages;
+mod parquet;
+mod read;
+mod write;
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+pub use data::{ColumnData, Kind, Lists, Text};
+pub use read::Part;
+pub use write::TableWriter;
+
+use crate::error::{DataError, Place};
+use crate::formats::npz::npy::{describe_kind, open_regular};
+use crate::limits::Limits;
+
+/// One or more files of the same columns, whose rows follow each other.
+pub struct Table {
+    files: Vec<TableFile>,
+    names: Vec<String>,
+    kinds: Vec<Kind>,
+    limits: Limits,
+}
+
+/// One file of a table.
+struct TableFile {
+    place: Place,
+    source: Source,
+    /// The row of the table at which it starts.
+    first: usize,
+    /// For each column of the table its position in this file.
+    positions: Vec<usize>,
+}
+
+enum Source {
+    Csv(csv::CsvFile),
+    Parquet(parquet::ParquetFile),
+}
+
+impl Source {
+    fn columns(&self) -> &[(String, Kind)] {
+        match self {
+            Self::Csv(file) => file.columns(),
+            Self::Parquet(file) => file.columns(),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Csv(file) => file.rows(),
+            Self::Parquet(file) => file.rows(),
+        }
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("names", &self.names)
+            .field("rows", &self.rows())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    /// Opens files within the default [`Limits`].
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self, DataError> {
+        Self::open_with(paths, &Limits::default())
+    }
+
+    /// Opens files within the given limits. Their names and types are known afterwards; a CSV
+    /// file is read once for that.
+    pub fn open_with<P: AsRef<Path>>(paths: &[P], limits: &Limits) -> Result<Self, DataError> {
+        let mut table =
+            Self { files: Vec::new(), names: Vec::new(), kinds: Vec::new(), limits: limits.clone() };
+        for path in paths {
+            table.add(path.as_ref())?;
+        }
+        let bytes = table.rows() as u64 * 8;
+        if bytes > limits.max_array_bytes || table.rows() > u32::MAX as usize {
+            let place = table.place(0);
+            let limit = limits.max_array_bytes.min(u64::from(u32::MAX) * 8);
+            return Err(DataError::Limit { place, what: "the size of a column", found: bytes, limit });
+        }
+        Ok(table)
+    }
+
+    /// Whether a file starts like a Parquet or gzip file, or is called `.csv`, `.tsv` or `.txt`.
+    pub fn recognises(path: &Path) -> bool {
+        let mut start = [0; 4];
+        let read = File::open(path).and_then(|mut file| file.read(&mut start));
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        matches!(read, Ok(n) if is_parquet(&start[..n]) || is_gzip(&start[..n]))
+            || ["csv", "tsv", "txt"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), DataError> {
+        let place = Place::file(path);
+        let source = open_source(path, &self.limits)?;
+        let columns = source.columns();
+        if self.files.is_empty() {
+            self.names = columns.iter().map(|(name, _)| name.clone()).collect();
+            self.kinds = columns.iter().map(|(_, kind)| *kind).collect();
+            let mut sorted: Vec<&String> = self.names.iter().collect();
+            sorted.sort_unstable();
+            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                let (column, problem) = (pair[0].clone(), "is there twice, expected once".to_owned());
+                return Err(DataError::Column { place, column, problem });
+            }
+        }
+        let find = |name: &String| columns.iter().position(|(known, _)| known == name);
+        let in_order = columns.iter().map(|(name, _)| name).eq(&self.names);
+        let positions = if in_order {
+            (0..columns.len()).collect()
+        } else {
+            let missing = |name: &String| DataError::NoColumn {
+                place: place.clone(),
+                column: name.clone(),
+                available: columns.iter().map(|(name, _)| name.clone()).collect(),
+            };
+            self.names
+                .iter()
+                .map(|name| find(name).ok_or_else(|| missing(name)))
+                .collect::<Result<Vec<_>, _>>()?
+        };
+        let mut before = self.files.iter().map(|file| &file.source);
+        let all_csv = before.all(|file| matches!(file, Source::Csv(_))) && matches!(source, Source::Csv(_));
+        for (i, &position) in positions.iter().enumerate() {
+            let found = columns[position].1;
+            self.kinds[i] = join(self.kinds[i], found, all_csv).ok_or_else(|| DataError::Column {
+                place: place.clone(),
+                column: self.names[i].clone(),
+                problem: format!("holds {found}, in the files before {}", self.kinds[i]),
+            })?;
+        }
+        let first = self.rows();
+        self.files.push(TableFile { place, source, first, positions });
+        Ok(())
+    }
+
+    /// The columns' names in the order of the first file.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What the columns hold.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    /// Rows of all files.
+    pub fn rows(&self) -> usize {
+        self.files.last().map_or(0, |file| file.first + file.source.rows())
+    }
+
+    /// Whether there is a column of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
+    }
+
+    /// The error of a value that does not fit its use. Says its file and the row in it.
+    pub fn bad_value(
+        &self,
+        name: &str,
+        row: usize,
+        found: impl fmt::Display,
+        expected: &'static str,
+    ) -> DataError {
+        let file = self.file_of(row);
+        DataError::Cell {
+            place: self.place(row),
+            column: name.to_owned(),
+            row: format!("row {}", row - file.map_or(0, |file| file.first)),
+            found: data::quoted(&found.to_string()),
+            expected,
+        }
+    }
+
+    /// The file that a row is in.
+    pub fn place(&self, row: usize) -> Place {
+        self.file_of(row).map_or_else(Place::default, |file| file.place.clone())
+    }
+
+    fn file_of(&self, row: usize) -> Option<&TableFile> {
+        self.files.iter().rev().find(|file| file.first <= row)
+    }
+
+    fn find(&self, name: &str) -> Result<usize, DataError> {
+        self.names.iter().position(|known| known == name).ok_or_else(|| DataError::NoColumn {
+            place: self.place(0),
+            column: name.to_owned(),
+            available: self.names.clone(),
+        })
+    }
+}
+
+/// The kind that holds the values of both.
+fn join(before: Kind, now: Kind, csv: bool) -> Option<Kind> {
+    match (before, now) {
+        _ if before == now => Some(before),
+        (Kind::Int | Kind::Float | Kind::Float32, Kind::Int | Kind::Float | Kind::Float32) => {
+            Some(Kind::Float)
+        }
+        _ if csv => Some(Kind::Text),
+        _ => None,
+    }
+}
+
+fn is_parquet(start: &[u8]) -> bool {
+    start.starts_with(b"PAR1")
+}
+
+fn is_gzip(start: &[u8]) -> bool {
+    start.starts_with(&[0x1f, 0x8b])
+}
+
+fn open_source(path: &Path, limits: &Limits) -> Result<Source, DataError> {
+    let place = Place::file(path);
+    let (file, _) = open_regular(path)?;
+    let mut start = Vec::new();
+    file.take(8).read_to_end(&mut start).map_err(|source| DataError::Io { place: place.clone(), source })?;
+    if is_parquet(&start) {
+        return Ok(Source::Parquet(parquet::ParquetFile::open(path, limits)?));
+    }
+    let binary = start.is_empty()
+        || start.starts_with(b"PK\x03\x04")
+        || start.first().is_some_and(|&byte| byte >= 0x80 && byte != 0xef);
+    if binary && !is_gzip(&start) {
+        return Err(DataError::WrongFileKind {
+            place,
+            found: describe_kind(&start),
+            expected: "a table: Parquet, CSV or gzipped CSV",
+        });
+    }
+    Ok(Source::Csv(csv::CsvFile::open(path, limits)?))
+}

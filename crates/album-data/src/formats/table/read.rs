@@ -1,0 +1,190 @@
+//! Whole columns at once, and all columns part by part.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::data::{ColumnData, Dictionary, Kind, concatenate};
+use super::parquet::{Chunk, ParquetFile};
+use super::{Source, Table, TableFile};
+use crate::error::DataError;
+
+/// Some rows of a table.
+#[derive(Debug)]
+pub struct Part {
+    /// The row of the table at which it starts.
+    pub first: usize,
+    /// The columns that were asked for, in that order, all of one length.
+    pub columns: Vec<ColumnData>,
+}
+
+impl Table {
+    /// Reads columns. Parquet column chunks are decoded in parallel.
+    pub fn read(&self, names: &[&str]) -> Result<Vec<ColumnData>, DataError> {
+        let wanted = names.iter().map(|name| self.find(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut parts: Vec<Vec<ColumnData>> = wanted.iter().map(|_| Vec::new()).collect();
+        for file in &self.files {
+            match &file.source {
+                Source::Csv(csv) => {
+                    let columns: Vec<(usize, Kind)> =
+                        wanted.iter().map(|&i| (file.positions[i], self.kinds[i])).collect();
+                    let mut data: Vec<ColumnData> =
+                        columns.iter().map(|&(_, kind)| ColumnData::empty(kind, csv.rows())).collect();
+                    let mut dictionaries: Vec<Dictionary> =
+                        columns.iter().map(|_| Dictionary::default()).collect();
+                    csv.reader(&columns)?.read(usize::MAX, &mut data, &mut dictionaries)?;
+                    for (parts, data) in parts.iter_mut().zip(data) {
+                        parts.push(data);
+                    }
+                }
+                Source::Parquet(parquet) => {
+                    let positions: Vec<usize> = wanted.iter().map(|&i| file.positions[i]).collect();
+                    for (parts, chunks) in parts.iter_mut().zip(read_parquet(parquet, &positions)?) {
+                        parts.extend(chunks);
+                    }
+                }
+            }
+        }
+        let mut columns = Vec::with_capacity(wanted.len());
+        for (&i, parts) in wanted.iter().zip(&mut parts) {
+            let parts = std::mem::take(parts);
+            let whole = match parts.len() {
+                1 => parts.into_iter().map(|part| part.widen(self.kinds[i])).collect::<Vec<_>>().remove(0),
+                _ => concatenate(self.kinds[i], parts).map_err(|(row, before, found)| {
+                    let found = format!("a list of {found} after lists of {before}");
+                    self.bad_value(&self.names[i], row, found, "lists of one length")
+                })?,
+            };
+            columns.push(whole);
+        }
+        Ok(columns)
+    }
+
+    /// Hands over columns in parts of at most `rows` rows, in order, in constant memory. Text codes
+    /// mean the same in every part.
+    pub fn visit<E: From<DataError>>(
+        &self,
+        names: &[&str],
+        rows: usize,
+        mut visit: impl FnMut(Part) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let wanted = names.iter().map(|name| self.find(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut dictionaries: Vec<Dictionary> = wanted.iter().map(|_| Dictionary::default()).collect();
+        let mut widths = vec![0; wanted.len()];
+        for file in &self.files {
+            let mut first = file.first;
+            let mut hand_over = |mut columns: Vec<ColumnData>| {
+                for (i, column) in columns.iter_mut().enumerate() {
+                    *column =
+                        std::mem::replace(column, ColumnData::Bool(Vec::new())).widen(self.kinds[wanted[i]]);
+                    if let ColumnData::List(lists) = column {
+                        if widths[i] != 0 && widths[i] != lists.width {
+                            let found = format!("a list of {} after lists of {}", lists.width, widths[i]);
+                            return Err(self.bad_value(names[i], first, found, "lists of one length").into());
+                        }
+                        widths[i] = lists.width;
+                    }
+                }
+                let part = Part { first, columns };
+                first += part.columns.first().map_or(0, ColumnData::len);
+                visit(part)
+            };
+            match &file.source {
+                Source::Csv(csv) => {
+                    let columns: Vec<(usize, Kind)> =
+                        wanted.iter().map(|&i| (file.positions[i], self.kinds[i])).collect();
+                    let mut reader = csv.reader(&columns)?;
+                    loop {
+                        let mut data: Vec<ColumnData> = columns
+                            .iter()
+                            .map(|&(_, kind)| ColumnData::empty(kind, rows.min(csv.rows())))
+                            .collect();
+                        if reader.read(rows, &mut data, &mut dictionaries)? == 0 {
+                            break;
+                        }
+                        hand_over(data)?;
+                    }
+                }
+                Source::Parquet(parquet) => {
+                    visit_parquet(parquet, file, &wanted, rows, &mut dictionaries, &mut hand_over)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The chunks of each column, in the order of the row groups.
+fn read_parquet(file: &ParquetFile, columns: &[usize]) -> Result<Vec<Vec<ColumnData>>, DataError> {
+    let groups = file.groups().len();
+    let chunks = parallel(columns.len() * groups, |i| {
+        let (column, group) = (columns[i / groups], i % groups);
+        let rows = file.groups()[group];
+        let mut data = ColumnData::empty(file.columns()[column].1, rows);
+        file.chunk(group, column)?.read(rows, &mut data, &mut Dictionary::default())?;
+        Ok(data)
+    })?;
+    let mut chunks = chunks.into_iter();
+    Ok(columns.iter().map(|_| chunks.by_ref().take(groups).collect()).collect())
+}
+
+fn visit_parquet<E: From<DataError>>(
+    parquet: &ParquetFile,
+    file: &TableFile,
+    wanted: &[usize],
+    rows: usize,
+    dictionaries: &mut [Dictionary],
+    hand_over: &mut impl FnMut(Vec<ColumnData>) -> Result<(), E>,
+) -> Result<(), E> {
+    for (group, &group_rows) in parquet.groups().iter().enumerate() {
+        let mut chunks: Vec<Chunk<'_>> =
+            wanted.iter().map(|&i| parquet.chunk(group, file.positions[i])).collect::<Result<_, _>>()?;
+        let mut done = 0;
+        while done < group_rows {
+            let portion = rows.min(group_rows - done);
+            let mut data = Vec::with_capacity(wanted.len());
+            for (i, chunk) in chunks.iter_mut().enumerate() {
+                let kind = parquet.columns()[file.positions[wanted[i]]].1;
+                let mut column = ColumnData::empty(kind, portion);
+                chunk.read(portion, &mut column, &mut dictionaries[i])?;
+                data.push(column);
+            }
+            hand_over(data)?;
+            done += portion;
+        }
+    }
+    Ok(())
+}
+
+/// Runs tasks side by side; the results are in order. The first error in that order is returned.
+fn parallel<T: Send>(
+    tasks: usize,
+    run: impl Fn(usize) -> Result<T, DataError> + Sync,
+) -> Result<Vec<T>, DataError> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks);
+    if threads <= 1 {
+        return (0..tasks).map(run).collect();
+    }
+    let results: Vec<Mutex<Option<Result<T, DataError>>>> = (0..tasks).map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    let failed = AtomicUsize::new(usize::MAX);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= tasks || i > failed.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let result = run(i);
+                    if result.is_err() {
+                        failed.fetch_min(i, Ordering::Relaxed);
+                    }
+                    *results[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                }
+            });
+        }
+    });
+    let results =
+        results.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
+    results.collect()
+}
