@@ -82,6 +82,22 @@ pub enum TabularError {
         pair: usize,
     },
 
+    /// Exact values need a choice among actions.
+    #[error("the actions are continuous; exact values of pairs and policies need discrete ones")]
+    Continuous,
+    /// What a policy says at a state is no distribution over the actions.
+    #[error(
+        "the policy's probabilities at state {state} are {found:?}; expected {actions} numbers that add up to 1"
+    )]
+    Policy {
+        /// The state.
+        state: usize,
+        /// What the policy says.
+        found: Vec<f64>,
+        /// How many actions there are.
+        actions: usize,
+    },
+
     /// A file with an array that a tabular dataset does not have.
     #[error("{file}: unknown key `{key}`; expected exactly the keys {}", crate::KEYS.join(", "))]
     UnknownKey {

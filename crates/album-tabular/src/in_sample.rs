@@ -96,26 +96,39 @@ impl JoinedStates {
 
     /// V*_D of the same data. Rewards must be finite and masks 0 or 1, as in every [`Dataset`] that was checked.
     pub fn values(&self, recorded: &Dataset, gamma: f64) -> Result<InSampleValues, TabularError> {
-        let solved = self.distinct_states as i64;
         // Actions are numbered within their state, so that few numbers are enough.
         let mut actions_of = vec![0i64; self.distinct_states];
         let mut action_of_pair = Vec::with_capacity(self.distinct_pairs);
-        let mut data = TabularDataset::default();
-        for (t, (row, &pair)) in acting_rows(recorded).zip(&self.pairs).enumerate() {
-            let state = self.states[row] as usize;
-            if pair as usize == action_of_pair.len() {
+        let data = self.tabular(recorded, |t, state| {
+            let pair = self.pairs[t] as usize;
+            if pair == action_of_pair.len() {
                 action_of_pair.push(actions_of[state]);
                 actions_of[state] += 1;
             }
-            let next = if recorded.mask(t) == 0.0 { solved } else { i64::from(self.states[row + 1]) };
-            let reward = f64::from(recorded.reward(t));
-            data.push(state as i64, action_of_pair[pair as usize], reward, next, recorded.terminal(t));
-        }
+            action_of_pair[pair]
+        });
         let empirical = EmpiricalMdp::new(&data, gamma)?;
         let v = policy_iteration(&empirical.mdp)?.v;
         let state_of_row = |&pair: &u32| v[empirical.mdp.state_of(pair as usize)];
         let values: Vec<f64> = empirical.row_pair.iter().map(state_of_row).collect();
         Ok(InSampleValues { summary: ValueSummary::new(&values), values })
+    }
+
+    /// The same transitions with numbered states; `action` numbers the action of a transition and its state.
+    pub(crate) fn tabular(
+        &self,
+        recorded: &Dataset,
+        mut action: impl FnMut(usize, usize) -> i64,
+    ) -> TabularDataset {
+        let solved = self.distinct_states as i64;
+        let mut data = TabularDataset::default();
+        for (t, row) in acting_rows(recorded).enumerate() {
+            let state = self.states[row] as usize;
+            let next = if recorded.mask(t) == 0.0 { solved } else { i64::from(self.states[row + 1]) };
+            let reward = f64::from(recorded.reward(t));
+            data.push(state as i64, action(t, state), reward, next, recorded.terminal(t));
+        }
+        data
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A dataset induces an [`EmpiricalMdp`]; its [`Lblp`] has `(Q*_D, V*_D)` as unique minimiser; [`solve`] finds it with
 //! all dual variables and a certificate that shares no code with the solver. For recorded transitions with continuous
-//! states, [`in_sample_values`] gives V*_D of every transition.
+//! states, [`in_sample_values`] gives V*_D of every transition; with discrete actions and states that repeat,
+//! [`Truth`](truth::Truth) gives Q*_D and V*_D to hold learned values and policies against.
 //!
 //! ```
 //! use album_tabular::{EmpiricalMdp, Lblp, Solver, TabularDataset, solve};
@@ -37,6 +38,7 @@ mod linear;
 pub mod lp;
 mod mdp;
 mod mudworld;
+mod mudworld_data;
 mod mutation;
 mod policy;
 pub mod random;
@@ -48,6 +50,7 @@ mod solve;
 mod sparse;
 mod stationarity;
 pub mod theory;
+pub mod truth;
 mod value_iteration;
 
 pub use coefficients::{Boundedness, Coefficients, boundedness};
@@ -60,6 +63,7 @@ pub use lblp::{Lblp, Weights};
 pub use linear::DiscountedSystem;
 pub use mdp::{Action, Mdp, check_gamma, max_difference};
 pub use mudworld::{ACTIONS, Behaviour, MUD_PROBABILITY, MudWorld};
+pub use mudworld_data::Encoding;
 pub use policy::policy_value;
 pub use relaxation::{Gradient, Relaxation, hinge, residuals};
 pub use repair::Repair;
