@@ -1,0 +1,1 @@
+//! Nothing but a list of dependencies: see `Cargo.toml`.
