@@ -91,7 +91,7 @@ pub fn episode_seeds(run_seed: u64, step: u64, episodes: usize) -> Vec<u64> {
 
 /// Which episodes to run, and what to keep of them.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct EvaluationPlan {
     /// Updates done before.
     pub step: u64,
     /// One episode for each.
@@ -102,7 +102,7 @@ pub struct Plan {
     pub videos: usize,
 }
 
-/// The result of a [`Plan`].
+/// The result of a [`EvaluationPlan`].
 #[derive(Debug)]
 pub struct Outcome {
     /// The episodes.
@@ -140,7 +140,7 @@ struct Running {
 pub fn evaluate(
     policy: &mut dyn Policy,
     envs: &mut dyn EnvPool,
-    plan: &Plan,
+    plan: &EvaluationPlan,
     stop: &StopFlag,
 ) -> Result<Option<Outcome>, TrainError> {
     assert!(plan.seeds.is_empty() || envs.slots() > 0, "there is no slot to evaluate in");
@@ -217,7 +217,7 @@ fn next(
     envs: &mut dyn EnvPool,
     slot: usize,
     waiting: &mut Range<usize>,
-    plan: &Plan,
+    plan: &EvaluationPlan,
 ) -> Result<Option<Running>, TrainError> {
     if !envs.is_next(slot, waiting.len()) {
         return Ok(None);
@@ -229,7 +229,7 @@ fn start(
     envs: &mut dyn EnvPool,
     slot: usize,
     number: usize,
-    plan: &Plan,
+    plan: &EvaluationPlan,
     lost: usize,
 ) -> Result<Running, TrainError> {
     let seed = plan.seeds[number];
@@ -240,7 +240,7 @@ fn start(
 }
 
 impl Running {
-    fn take(&mut self, outcome: Step, plan: &Plan) {
+    fn take(&mut self, outcome: Step, plan: &EvaluationPlan) {
         let episode = &mut self.episode;
         episode.total_reward += outcome.reward;
         episode.final_reward = outcome.reward;
@@ -249,7 +249,7 @@ impl Running {
         self.see(outcome.observation, outcome.frame, plan);
     }
 
-    fn see(&mut self, observation: Vec<f32>, frame: Option<Frame>, plan: &Plan) {
+    fn see(&mut self, observation: Vec<f32>, frame: Option<Frame>, plan: &EvaluationPlan) {
         if self.number < plan.paths {
             self.episode.path.extend(observation.first_chunk::<2>());
         }

@@ -83,7 +83,9 @@ mod value_map;
 
 pub use critic::{CriticStatistics, DataStatistics, SAMPLE, critic_statistics};
 pub use error::TrainError;
-pub use evaluate::{Episode, Evaluation, EvaluationSummary, Outcome, Plan, episode_seeds, evaluate, wilson};
+pub use evaluate::{
+    Episode, Evaluation, EvaluationPlan, EvaluationSummary, Outcome, episode_seeds, evaluate, wilson,
+};
 pub use identity::Identity;
 pub use records::{Columns, Records};
 pub use result::RunResult;

@@ -33,6 +33,12 @@ pub struct RunResult {
     /// The values that the data supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_values: Option<DataStatistics>,
+    /// Episodes that it learned from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_episodes: Option<usize>,
+    /// Episodes that it was only checked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out_episodes: Option<usize>,
     /// Milliseconds that an update took, with sampling and logging, on average over the run.
     pub ms_per_step: f64,
     /// Seconds spent on the run, over all its parts.
@@ -74,6 +80,8 @@ impl RunResult {
             evaluations: progress.evaluations.clone(),
             learned_values: None,
             data_values: None,
+            data_episodes: None,
+            held_out_episodes: None,
             ms_per_step: 1e3 * progress.train_seconds / progress.step.max(1) as f64,
             wall_seconds: progress.wall_seconds,
             parameters,

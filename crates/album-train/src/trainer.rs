@@ -12,7 +12,7 @@ use crate::assess::Assessor;
 use crate::checkpoint::{self, Progress};
 use crate::critic::{CriticStatistics, DataStatistics};
 use crate::error::TrainError;
-use crate::evaluate::{Evaluation, Outcome, Plan, episode_seeds, evaluate};
+use crate::evaluate::{Evaluation, EvaluationPlan, Outcome, episode_seeds, evaluate};
 use crate::guard;
 use crate::identity::Identity;
 use crate::logs::Logs;
@@ -262,7 +262,7 @@ impl Trainer<'_> {
         (self.observer)(&Event::Evaluating { step });
         let mut policy = self.agent.policy();
         let seeds = episode_seeds(self.identity.seed, step, episodes);
-        let plan = Plan { step, seeds, paths, videos: 0 };
+        let plan = EvaluationPlan { step, seeds, paths, videos: 0 };
         let stop = self.stop.clone();
         let thread = thread::spawn(move || {
             let outcome = evaluate(policy.as_mut(), envs.as_mut(), &plan, &stop);
@@ -318,6 +318,8 @@ impl Trainer<'_> {
     fn finish(&mut self, progress: &Progress, finished: bool) -> Result<RunResult, TrainError> {
         let weights = weights_sha256(&self.agent.state());
         let mut result = RunResult::new(self.identity, progress, finished, self.agent.parameters(), weights);
+        result.data_episodes = Some(self.dataset.episodes().len());
+        result.held_out_episodes = self.held_out.map(|data| data.episodes().len());
         if finished {
             result.learned_values = CriticStatistics::of(self.agent, self.dataset)?;
             result.data_values = Some(DataStatistics::of(self.dataset, self.agent.segments().gamma)?);

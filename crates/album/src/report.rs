@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use album_base::atomic;
 use album_base::number::{compact, fixed, grouped, percent, seconds};
+use album_base::spread::evenly;
 use album_data::ogbench::{CELL_SIZE, Cell, Family, MazeTask, TaskName};
 use album_envs::Maze;
 use album_plot::{Category, Colour, Figure, Grid, Legend, Plot, panels};
@@ -12,6 +13,7 @@ use album_report::table::{Cell as Entry, Status, Table};
 
 use album_train::{Columns, Episode, Records, ValueMap};
 
+use crate::config::{self, RunConfig};
 use crate::error::Error;
 
 /// Value maps shown at most.
@@ -63,14 +65,39 @@ fn summary(records: &Records) -> Page {
     if !result.finished {
         page = page.callout(Status::Neutral, "The run was stopped before its end and can be resumed.");
     }
+    let config = config::read(&records.config, "config.toml").ok();
+    let data = match (config, result.data_episodes) {
+        (Some(config), Some(count)) => episodes(&config, count, result.held_out_episodes),
+        _ => "unknown".to_owned(),
+    };
     page.keys([
         ("seed", result.seed.to_string()),
+        ("data", data),
         ("updates", grouped(result.steps as i64)),
         ("time", format!("{} ({} ms per update)", seconds(result.wall_seconds), compact(result.ms_per_step))),
         ("parameters", grouped(result.parameters as i64)),
         ("weights (SHA-256)", result.weights_sha256.clone()),
         ("data (SHA-256)", result.dataset_sha256.clone()),
     ])
+}
+
+/// How much of its dataset a run learns from: `45 of 1,000 published episodes, 5 held out`. A partial recording has the
+/// name of the whole one, so whoever shows a result shows this with it.
+pub fn episodes(config: &RunConfig, learned: usize, held_out: Option<usize>) -> String {
+    let task: Option<TaskName> = config.problem.to_string().parse().ok();
+    let published = task.as_ref().filter(|task| {
+        let official = task.dataset_file();
+        config.data.as_ref().is_none_or(|path| path.file_name().is_some_and(|name| *name == *official))
+    });
+    let published = published.and_then(|task| task.environment().published_episodes(task.data_kind()));
+    // Split off by --holdout, they are episodes of the file; otherwise they are of a file beside it.
+    let split_off = held_out.filter(|_| config.train.holdout > 0.0).unwrap_or(0);
+    let part = match published.filter(|published| learned + split_off < *published) {
+        Some(published) => format!("{} of {} published", grouped(learned as i64), grouped(published as i64)),
+        None => grouped(learned as i64),
+    };
+    let held_out = held_out.map_or_else(String::new, |count| format!(", {} held out", grouped(count as i64)));
+    format!("{part} episodes{held_out}")
 }
 
 fn success(page: Page, records: &Records) -> Page {
@@ -108,10 +135,7 @@ fn value_maps(page: Page, maps: &[ValueMap], scene: Option<&Scene>) -> Page {
     if maps.is_empty() {
         return page;
     }
-    // Evenly spread, with the first and the last.
-    let shown = maps.len().min(MAPS);
-    let pick = |i: usize| &maps[if shown == 1 { 0 } else { i * (maps.len() - 1) / (shown - 1) }];
-    let figures = (0..shown).map(pick).map(|map| {
+    let figures = evenly(maps, MAPS).into_iter().map(|map| {
         let grid =
             values(map).title(format!("step {}", grouped(map.step as i64))).size(240.0).colour_bar("V");
         marked(grid, map, scene)

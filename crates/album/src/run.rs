@@ -126,15 +126,23 @@ pub fn read_config(run: &Path) -> Result<RunConfig, Error> {
     config::read(&text, &run.join("config.toml").display().to_string())
 }
 
-/// The result of a run that has come to its end. A result of another configuration is none of this run.
+/// The result of a run that has come to its end.
+///
+/// Its last checkpoint must be of the configuration beside it: a setting that was edited since is an error, and not
+/// taken for the one that was trained.
 pub fn finished(run: &Path) -> Result<Option<RunResult>, Error> {
     let config = read_config(run)?;
-    let own = |result: &RunResult| {
-        result.finished
-            && result.task == config.problem.to_string()
-            && (&result.agent, result.seed, result.steps) == (&config.agent, config.seed, config.train.steps)
-    };
-    Ok(Records::result_of(run)?.filter(own))
+    let Some(result) = Records::result_of(run)?.filter(|result| result.finished) else { return Ok(None) };
+    let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
+    check_configuration(&checkpoint, &config)?;
+    // Where the last one is damaged, the run goes on from the one before it.
+    Ok((checkpoint.step() == result.steps).then_some(result))
+}
+
+/// Refuses a checkpoint of another configuration. Whether its data is the right one is not asked.
+fn check_configuration(checkpoint: &Checkpoint, config: &RunConfig) -> Result<(), Error> {
+    let Identity { dataset, held_out, .. } = checkpoint.manifest.identity.clone();
+    Ok(checkpoint.check(&identity(config, dataset, held_out)?)?)
 }
 
 /// `runs/PROBLEM/AGENT-seedN`, with a number behind it where that exists already.
@@ -164,8 +172,7 @@ impl Trained {
             Some(step) => checkpoint::at(&checkpoints, step)?,
             None => checkpoint::require_latest(&checkpoints)?,
         };
-        let Identity { dataset, held_out, .. } = checkpoint.manifest.identity.clone();
-        checkpoint.check(&identity(&config, dataset, held_out)?)?;
+        check_configuration(&checkpoint, &config)?;
         let (blueprint, pool) = (&checkpoint.state.blueprint, Pool::new(resources.threads));
         let setup = config.setup()?;
         let mut agent =

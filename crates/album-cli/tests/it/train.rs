@@ -224,6 +224,19 @@ fn a_finished_run_is_not_resumed() {
     assert!(notes(folder.path(), &["resume", "run"]).contains("the run is finished"));
     assert_eq!(json(folder.path(), &["resume", "run", "--json"]), first);
     assert_eq!(file(folder.path(), "run/result.json"), before);
+    // An edited setting is not taken for the one that was trained.
+    let path = folder.path().join("run/config.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    let edited = config.replace("\nk = 10\n", "\nk = 11\n");
+    assert_ne!(edited, config);
+    std::fs::write(&path, edited).unwrap();
+    fails(
+        folder.path(),
+        &["resume", "run"],
+        3,
+        &["belongs to another run", "config key `album.k` is 10 there"],
+    );
+    assert_eq!(file(folder.path(), "run/result.json"), before);
 }
 
 #[test]
@@ -257,6 +270,21 @@ fn a_run_has_a_report() {
     for id in ["success", "value-maps", "trajectories", "constraints", "values", "metrics"] {
         assert!(html.contains(&format!("<figure id=\"{id}\"")), "{id}");
     }
+    assert!(html.contains("<dd>20 episodes</dd>"));
     // The command on the page makes the run again.
     assert!(html.contains("album train --config") && html.contains("album resume"));
+}
+
+#[test]
+fn a_partial_recording_says_so() {
+    let folder = folder();
+    let official = "pointmaze-medium-navigate-v0.npz";
+    std::fs::rename(folder.path().join("data.npz"), folder.path().join(official)).unwrap();
+    let mut args = train("run", &["--holdout", "0.1"]);
+    args[3] = official;
+    let said = notes(folder.path(), &args);
+    let html = String::from_utf8(file(folder.path(), "run/report.html")).unwrap();
+    for text in [said, html] {
+        assert!(text.contains("18 of 1,000 published episodes, 2 held out"), "{text}");
+    }
 }

@@ -164,3 +164,35 @@ fn a_state_that_does_not_fit_is_refused() {
     let error = common::run_with(&data, &path, plain()).unwrap_err();
     assert!(error.to_string().contains("observations of 0 and actions of 0 numbers"), "{error}");
 }
+
+#[test]
+fn a_checkpoint_with_a_network_too_few_or_too_many_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dataset(dir.path());
+    for (change, found) in [
+        (drop_last as fn(&mut Vec<NetworkState>), "holds 2 networks; expected 3"),
+        (repeat_last, "holds 4 networks; expected 3"),
+    ] {
+        let path = dir.path().join(found);
+        let options =
+            Options { schedule: Schedule { eval_every: 0, save_every: 10, ..Schedule::new(10) }, ..plain() };
+        common::run_with(&data, &path, options).unwrap();
+        let checkpoints = path.join("checkpoints");
+        let mut saved = checkpoint::require_latest(&checkpoints).unwrap();
+        change(&mut saved.state.networks);
+        let (identity, progress) = (&saved.manifest.identity, &saved.manifest.progress);
+        checkpoint::save(&checkpoints, identity, progress, &saved.state).unwrap();
+        let error = common::run_with(&data, &path, plain()).unwrap_err();
+        assert!(error.to_string().contains(found), "{error}");
+        assert!(!error.is_numerical() && !error.is_io());
+    }
+}
+
+fn drop_last(networks: &mut Vec<NetworkState>) {
+    networks.pop();
+}
+
+fn repeat_last(networks: &mut Vec<NetworkState>) {
+    let last = NetworkState { name: "another".into(), ..networks[networks.len() - 1].clone() };
+    networks.push(last);
+}

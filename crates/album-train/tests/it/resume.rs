@@ -10,7 +10,7 @@ use album_agents::{Agent, AgentError, AgentState, Learner, Metrics, Policy};
 use album_base::rng;
 use album_data::{Batch, SegmentConfig, View};
 use album_train::{
-    CriticStatistics, Event, Plan, Records, RunResult, Schedule, StopFlag, TrainError, checkpoint,
+    CriticStatistics, EvaluationPlan, Event, Records, RunResult, Schedule, StopFlag, TrainError, checkpoint,
     episode_seeds, evaluate,
 };
 use common::{
@@ -54,7 +54,7 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     let mut agent = agent(&data, 1, 1);
     checkpoint.restore(&mut agent).unwrap();
     let seeds = episode_seeds(1, STEPS, 3);
-    let plan = Plan { step: STEPS, seeds, paths: 2, videos: 0 };
+    let plan = EvaluationPlan { step: STEPS, seeds, paths: 2, videos: 0 };
     let outcome =
         evaluate(agent.policy().as_mut(), common::envs(1, Duration::ZERO).as_mut(), &plan, &StopFlag::new());
     let evaluation = outcome.unwrap().unwrap().evaluation;
@@ -67,9 +67,13 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     let most = f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let learned = result.learned_values.unwrap();
     assert!((learned.v_max - most).abs() < 1e-6, "{learned:?} {most}");
-    let RunResult { learned_values, data_values, .. } = result.clone();
-    let told =
-        RunResult { learned_values, data_values, ..RunResult::of(&checkpoint, true, agent.parameters()) };
+    let RunResult { learned_values, data_values, data_episodes, .. } = result.clone();
+    let told = RunResult {
+        learned_values,
+        data_values,
+        data_episodes,
+        ..RunResult::of(&checkpoint, true, agent.parameters())
+    };
     assert_eq!(timeless(told), timeless(result));
 }
 

@@ -82,6 +82,8 @@ impl Fake<'_> {
                 v_min: -100.0,
                 trajectories_reaching_goal: 0.25,
             }),
+            data_episodes: Some(10),
+            held_out_episodes: None,
             ms_per_step: 1.0,
             wall_seconds: 60.0,
             eval_seconds: 1.0,
