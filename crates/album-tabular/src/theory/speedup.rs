@@ -222,13 +222,43 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
         );
     }
     let factors = factors(&instance, effort)?;
-    for (what, factors) in [
-        ("repair iteration", &factors.repair),
-        ("relaxed descent, expected rollouts", &factors.descent),
-        ("relaxed descent, recorded rollouts", &factors.descent_recorded),
-    ] {
-        let smallest = factors.iter().map(|f| f.1).fold(f64::INFINITY, |m, f| if f >= m { m } else { f });
-        lines.at_least(format!("{what}: smallest speed-up factor over all K"), smallest, 1.0);
-    }
+    check_factors(&mut lines, "repair iteration", &factors.repair, true);
+    check_factors(&mut lines, "relaxed descent, expected rollouts", &factors.descent, false);
+    check_factors(&mut lines, "relaxed descent, recorded rollouts", &factors.descent_recorded, false);
     Ok(Verified { checks: lines.checks, evidence: Evidence::Speedup(curves, factors) })
+}
+
+/// Rollouts must save updates: a factor of 1 is what they would have if they did nothing. `at_most_k`: one update of the
+/// repair iteration gains at most what K updates without rollouts do, since a recorded path is worth at most the best one.
+fn check_factors(lines: &mut Lines, what: &str, factors: &[(usize, f64)], at_most_k: bool) {
+    let smallest = -factors.iter().map(|f| -f.1).fold(f64::NEG_INFINITY, worse);
+    lines.push(
+        format!("{what}: smallest speed-up factor over all K, above 1 (no speed-up)"),
+        smallest,
+        "> 1".into(),
+        smallest > 1.0,
+    );
+    if at_most_k {
+        let largest = factors.iter().map(|&(k, f)| f / k as f64).fold(0.0, worse);
+        lines.at_most(format!("{what}: largest speed-up factor as a share of K"), largest, 1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdicts(factors: &[(usize, f64)]) -> Vec<bool> {
+        let mut lines = Lines::new(Group::Speedup);
+        check_factors(&mut lines, "", factors, true);
+        lines.checks.iter().map(|check| check.passed).collect()
+    }
+
+    #[test]
+    fn factors_can_fail() {
+        assert_eq!(verdicts(&[(2, 1.9), (5, 3.0)]), [true, true]);
+        assert_eq!(verdicts(&[(2, 1.0), (5, 3.0)]), [false, true], "rollouts that do nothing");
+        assert_eq!(verdicts(&[(2, 2.1), (5, 3.0)]), [true, false], "more than K updates at once");
+        assert_eq!(verdicts(&[(2, f64::NAN), (5, 3.0)]), [false, false], "never arrived");
+    }
 }
