@@ -9,6 +9,7 @@
 //! - [`number`]: numbers as people read them.
 //! - [`progress`]: progress bars in one style.
 //! - [`text`]: words broken into lines.
+//! - [`spread`]: a few of many, evenly spread.
 //!
 //! ```
 //! use album_base::{number, suggest};
@@ -24,5 +25,6 @@ pub mod hex;
 pub mod number;
 pub mod progress;
 pub mod rng;
+pub mod spread;
 pub mod suggest;
 pub mod text;

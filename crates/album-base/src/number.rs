@@ -27,6 +27,21 @@ pub fn compact(value: f64) -> String {
     significant(value, 3)
 }
 
+/// Writes a number of bytes in the unit that suits it.
+///
+/// ```
+/// assert_eq!(album_base::number::bytes(1_234_567), "1.23 MB");
+/// ```
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["B", "kB", "MB", "GB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{} {}", compact(value), UNITS[unit])
+}
+
 /// Like [`compact`], with the given number of significant digits (1 to 17).
 pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {

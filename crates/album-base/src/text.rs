@@ -1,6 +1,11 @@
 //! Text for people.
 
-/// Breaks text between words into lines of at most this many letters; longer words keep a line of their own.
+/// Columns that text takes on a terminal; combining marks take none.
+pub fn columns(text: &str) -> usize {
+    text.chars().filter(|c| !matches!(*c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}')).count()
+}
+
+/// Breaks text between words into lines of at most this many columns; a longer word has a line of its own.
 ///
 /// ```
 /// assert_eq!(album_base::text::wrapped("to be or not", 5), ["to be", "or", "not"]);
@@ -9,15 +14,15 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let last = lines.len() - 1;
-        let length = lines[last].chars().count();
-        if length > 0 && length + 1 + word.chars().count() > width {
+        let length = columns(&lines[last]);
+        if length > 0 && length + 1 + columns(word) > width {
             lines.push(word.to_owned());
-        } else {
-            if length > 0 {
-                lines[last].push(' ');
-            }
-            lines[last].push_str(word);
+            continue;
         }
+        if length > 0 {
+            lines[last].push(' ');
+        }
+        lines[last].push_str(word);
     }
     lines
 }

@@ -6,6 +6,7 @@ mod agents;
 mod bench;
 mod data;
 mod eval;
+mod help;
 mod output;
 mod report;
 mod reproduce;
@@ -14,13 +15,12 @@ mod setup;
 mod solve;
 mod train;
 mod verify;
-mod video;
 
 use album::Error as Failure;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Offline reinforcement learning from the Lifted Bellman Linear Program.
+/// Offline reinforcement learning from the Lifted Bellman Linear Program
 #[derive(Parser)]
 #[command(name = "album", version, max_term_width = 100)]
 struct Cli {
@@ -28,29 +28,30 @@ struct Cli {
     command: Command,
 }
 
+// The order and the groups of the help are in `help`.
 #[derive(Subcommand)]
 enum Command {
-    /// Train an agent on a task; without a task, ALBUM on PointMaze
+    /// Train an agent; without a task, ALBUM on PointMaze
     Train(train::TrainArgs),
-    /// Go on with a run that was stopped, exactly where it was
+    /// Resume a run that was stopped, bit for bit
     Resume(train::ResumeArgs),
     /// Evaluate the policy of a run
     Eval(eval::Args),
     /// List the algorithms with their sizes and defaults
     Agents(agents::Args),
-    /// Datasets: list, download, record, look at, import
+    /// List, download, record, inspect and import datasets
     Data(data::Args),
     /// Solve the Lifted Bellman LP of a dataset exactly: the best values that it supports
     Solve(solve::Args),
-    /// Check every statement of the theory with numbers and draw the figures
+    /// Check every statement of the theory with numbers and figures
     Verify(verify::Args),
-    /// Regenerate a table or figure of the paper, at its scale or at one for two cores
+    /// Regenerate a table or figure of the paper, at its scale or in minutes on two cores
     Reproduce(reproduce::Args),
-    /// Set up what cargo alone does not bring: the Python package ogbench
+    /// Install what cargo alone does not: the Python package ogbench
     Setup(setup::Args),
-    /// Runs side by side, beside the published numbers: one page, tables and figures
+    /// Compare runs, beside the published numbers: one page, tables and figures
     Report(report::Args),
-    /// Measure speed on this machine
+    /// Measure the speed of album on this machine
     Bench(bench::Args),
 }
 
@@ -72,7 +73,11 @@ fn dispatch(command: Command) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    match dispatch(Cli::parse().command) {
+    let matches = help::arrange(Cli::command()).get_matches();
+    match Cli::from_arg_matches(&matches)
+        .map_err(|e| Failure::Usage(e.to_string()))
+        .and_then(|cli| dispatch(cli.command))
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");

@@ -4,6 +4,11 @@ use album::Error as Failure;
 use serde::Serialize;
 use std::io::Write;
 
+/// Prints the result of a command: one JSON object with `--json`, and text for people without.
+pub fn show(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+    if json { print_json(value) } else { print(&text()) }
+}
+
 /// Writes to standard output; a closed pipe (`album ... | head`) ends quietly.
 pub fn print(text: &str) -> Result<(), Failure> {
     match writeln!(std::io::stdout(), "{text}") {

@@ -3,6 +3,7 @@
 use crate::output;
 use crate::resources::ResourceArgs;
 use album::config::{self, RunConfig};
+use album::report;
 use album::run::{default_directory, finished};
 use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, Resources, Run};
 use album_base::number::{grouped, seconds};
@@ -160,20 +161,21 @@ pub fn go(run: Run, json: bool) -> Result<(), Failure> {
     let (config, path) = (run.config(), run.path().to_path_buf());
     let steps = config.train.steps;
     eprintln!(
-        "{} on {}, seed {}: {} steps on {} transitions in {} episodes, into {}",
+        "{} on {}, seed {}: {} steps on {} transitions in {}, into {}",
         config.agent,
         config.problem,
         config.seed,
         grouped(steps as i64),
         grouped(run.data().len() as i64),
-        grouped(run.data().episodes().len() as i64),
+        report::episodes(
+            config,
+            run.data().episodes().len(),
+            run.held_out().map(|data| data.episodes().len())
+        ),
         path.display()
     );
     for warning in run.warnings() {
         eprintln!("warning: {warning}");
-    }
-    if let Some(held_out) = run.held_out() {
-        eprintln!("validation on {} held-out episodes", grouped(held_out.episodes().len() as i64));
     }
     let mut line = LiveLine::new(steps);
     let outcome = run.train(StopFlag::on_signals()?, &mut |event| line.show(event));

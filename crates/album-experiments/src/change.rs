@@ -1,7 +1,7 @@
 //! What each variant changes against its baseline: the paper's Delta columns and its relative changes.
 
 use crate::estimate::{BOOTSTRAP_SEED, matrix, variants};
-use crate::published::{Published, Row};
+use crate::published::{Published, PublishedRow};
 use crate::reference::{place, same_setting};
 use crate::study::{Arm, Study};
 use crate::tables::{NamedTable, anchor, interval_text, minus};
@@ -157,11 +157,12 @@ fn find<'a>(
     environment: &str,
     task: &str,
     unit: Unit,
-) -> Option<&'a Row> {
+) -> Option<&'a PublishedRow> {
     let rows = published.rows(study.published.as_deref()?).ok()?;
-    let same = |row: &&Row| row.method == arms[0].method && same_setting(&row.setting, &arms[0].setting);
+    let same =
+        |row: &&PublishedRow| row.method == arms[0].method && same_setting(&row.setting, &arms[0].setting);
     if unit == Unit::Percent {
-        let here = |row: &Row| {
+        let here = |row: &PublishedRow| {
             arms.iter().any(|arm| place(&arm.task) == (row.environment.clone(), row.task.clone()))
         };
         let tasks = rows.iter().filter(same).filter(|row| row.is_score() && row.task != "average");

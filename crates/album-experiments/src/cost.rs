@@ -1,6 +1,6 @@
 //! The cost of a gradient step: what `album bench cost` measured, beside the paper's table and figures.
 
-use crate::published::{Published, Row};
+use crate::published::{Published, PublishedRow};
 use crate::reference::methods;
 use crate::tables::NamedTable;
 use album_base::number::{compact, fixed, grouped};
@@ -112,7 +112,8 @@ const QUANTITIES: [Quantity; 5] = [
 
 impl Quantity {
     fn published(&self, published: &Published, method: &str, setting: &str) -> Option<f64> {
-        let same = |row: &&Row| row.method == method && row.setting == setting && row.metric == self.metric;
+        let same =
+            |row: &&PublishedRow| row.method == method && row.setting == setting && row.metric == self.metric;
         published.rows("cost").ok()?.iter().find(same).map(|row| row.mean * self.unit)
     }
 

@@ -10,14 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../experiments/", $name, ".toml")))),*]
-    };
-}
-
 /// In the order of the paper.
-const FILES: [(&str, &str); 17] = files![
+const FILES: [(&str, &str); 17] = embedded!["", ".toml":
     "main",
     "per-task",
     "target-ensemble",
@@ -40,6 +34,31 @@ const FILES: [(&str, &str); 17] = files![
 /// The experiments that come with the program.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
+}
+
+/// An experiment in the list of all.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    /// What `album reproduce` takes.
+    pub name: &'static str,
+    /// One line.
+    pub title: String,
+    /// Its tables and figures in the paper.
+    pub reference: String,
+    /// Runs at the small scale.
+    pub small: usize,
+    /// Runs at the paper's scale.
+    pub paper: usize,
+}
+
+/// The experiments that come with the program, with their sizes.
+pub fn list() -> Result<Vec<Entry>, ExperimentError> {
+    let entry = |name| {
+        let experiment = Experiment::find(name)?;
+        let (small, paper) = (experiment.run_count(Scale::Small)?, experiment.run_count(Scale::Paper)?);
+        Ok(Entry { name, title: experiment.title, reference: experiment.reference, small, paper })
+    };
+    names().map(entry).collect()
 }
 
 /// What `experiments/NAME.toml` holds.

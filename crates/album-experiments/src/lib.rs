@@ -6,10 +6,11 @@
 //!   variants, tasks and seeds at two scales, the protocol, the published table;
 //! - [`Plan`]: its runs, each once, with names that follow from what they do; [`Results`]: the folder they are kept in;
 //! - [`executor`]: does the runs of a plan, on this machine or on a Slurm cluster; [`job`]: one run in its own process;
-//! - [`Study`]: runs side by side, from a plan or from run directories alone;
+//! - [`Study`]: runs side by side, from a plan or from run directories alone ([`collect()`]);
 //! - [`measure`]: what runs scored, in the words of the published tables; [`mod@estimate`]: each number with its interval,
 //!   beside the published one;
-//! - [`tables`], [`figures`], [`cost`]: what a report shows; [`write()`]: the report.
+//! - [`tables`], [`figures`], [`cost`]: what a report shows; [`write()`]: the report;
+//! - [`bench`]: the time and memory of a training step on this machine.
 //!
 //! ```
 //! use album_experiments::{Experiment, Plan, Results, Scale, Selection, Status};
@@ -24,8 +25,17 @@
 //! # Ok::<(), album::Error>(())
 //! ```
 
+/// Pairs of a name and the text of `experiments/NAME.ENDING`, compiled in.
+macro_rules! embedded {
+    ($folder:literal, $ending:literal: $($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("../experiments/", $folder, $name, $ending)))),*]
+    };
+}
+
+pub mod bench;
 mod change;
 mod check;
+mod collect;
 pub mod cost;
 mod error;
 pub mod estimate;
@@ -47,15 +57,16 @@ pub mod studies;
 mod study;
 pub mod tables;
 
+pub use collect::{Collection, Skipped, collect};
 pub use error::{ExperimentError, ReportError};
 pub use experiment::{
-    Command, CostOptions, Experiment, Grid, PresetName, Protocol, Scale, Selection, Source, Spec, Variant,
-    environment, names,
+    Command, CostOptions, Entry, Experiment, Grid, PresetName, Protocol, Scale, Selection, Source, Spec,
+    Variant, environment, list, names,
 };
 pub use page::{Written, write};
 pub use plan::{Plan, PlannedRun, Request, Work, shell};
 pub use reference::{Reference, methods, same_setting};
 pub use results::{FailureNote, Listing, Pace, Results, State};
 pub use runs::Tally;
-pub use status::{Status, StatusJson};
+pub use status::{Preview, Status, StatusJson, preview};
 pub use study::{Arm, Run, Study};

@@ -6,8 +6,9 @@ use crate::measure::setting;
 use crate::study::{Arm, Run, Study};
 use album::report;
 use album_base::number::grouped;
+use album_base::spread::evenly;
 use album_plot::{Figure, panels};
-use album_train::{Records, ValueMap};
+use album_train::Records;
 
 /// Maps of one run.
 const MAPS: usize = 4;
@@ -35,7 +36,7 @@ pub(crate) fn value_maps(study: &Study) -> Option<NamedFigure> {
         let low = -1.0 / (1.0 - setting(records, "gamma").unwrap_or(DEFAULT_GAMMA));
         let place =
             if several && study.value_maps { format!("{}: ", task_title(&arm.task)) } else { String::new() };
-        let row = spread(&records.value_maps).into_iter().map(|map| -> Figure {
+        let row = evenly(&records.value_maps, MAPS).into_iter().map(|map| -> Figure {
             let title = format!("step {}", grouped(map.step as i64));
             let grid = report::value_map(map, &arm.task).title(title).size(190.0).colour_bar("V");
             (&grid.range(low, 0.0)).into()
@@ -55,9 +56,3 @@ pub(crate) fn value_maps(study: &Study) -> Option<NamedFigure> {
 
 /// The discount of every agent unless it is set.
 const DEFAULT_GAMMA: f64 = 0.995;
-
-/// Evenly spread, with the first and the last.
-fn spread(maps: &[ValueMap]) -> Vec<&ValueMap> {
-    let shown = maps.len().min(MAPS);
-    (0..shown).map(|i| &maps[if shown == 1 { 0 } else { i * (maps.len() - 1) / (shown - 1) }]).collect()
-}

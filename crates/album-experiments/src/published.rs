@@ -16,13 +16,7 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use thiserror::Error;
 
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../experiments/published/", $name, ".csv")))),*]
-    };
-}
-
-const FILES: [(&str, &str); 16] = files![
+const FILES: [(&str, &str); 16] = embedded!["published/", ".csv":
     "main",
     "per-task",
     "target-ensemble",
@@ -45,7 +39,7 @@ const HEADER: &str = "table,environment,task,method,setting,metric,mean,std,ddof
 
 /// One published number.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct PublishedRow {
     /// The table, which is the name of its file.
     pub table: String,
     /// The environment as OGBench names it, without version; `average` over those of the table; or empty.
@@ -54,7 +48,7 @@ pub struct Row {
     pub task: String,
     /// The method as the paper writes it.
     pub method: String,
-    /// What differs from the method's default: `key=value`, joined by `;`. See [`Row::settings`].
+    /// What differs from the method's default: `key=value`, joined by `;`. See [`PublishedRow::settings`].
     pub setting: String,
     /// What was measured.
     pub metric: String,
@@ -72,8 +66,8 @@ pub struct Row {
     pub source: String,
 }
 
-impl Row {
-    /// The pairs of key and value in [`Row::setting`].
+impl PublishedRow {
+    /// The pairs of key and value in [`PublishedRow::setting`].
     ///
     /// ```
     /// use album_experiments::published::Published;
@@ -92,7 +86,7 @@ impl Row {
         ["success", "success_last_three"].contains(&self.metric.as_str())
     }
 
-    fn parse(record: &csv::StringRecord) -> Result<Row, String> {
+    fn parse(record: &csv::StringRecord) -> Result<PublishedRow, String> {
         let fields: Vec<&str> = record.iter().collect();
         let [table, environment, task, method, setting, metric, mean, std, ddof, seeds, unit, source] =
             fields[..]
@@ -129,7 +123,20 @@ impl Row {
         }
         let [table, environment, task, method, setting, metric, unit, source] =
             [table, environment, task, method, setting, metric, unit, source].map(str::to_owned);
-        Ok(Row { table, environment, task, method, setting, metric, mean, std, divisor, seeds, unit, source })
+        Ok(PublishedRow {
+            table,
+            environment,
+            task,
+            method,
+            setting,
+            metric,
+            mean,
+            std,
+            divisor,
+            seeds,
+            unit,
+            source,
+        })
     }
 }
 
@@ -144,7 +151,7 @@ fn number<T: FromStr>(field: &str) -> Result<Option<T>, String> {
 /// The published tables.
 #[derive(Clone, Debug)]
 pub struct Published {
-    tables: Vec<(&'static str, Vec<Row>)>,
+    tables: Vec<(&'static str, Vec<PublishedRow>)>,
 }
 
 /// Why published numbers could not be had.
@@ -191,7 +198,7 @@ impl Published {
     /// # Errors
     ///
     /// If there is no such table.
-    pub fn rows(&self, table: &str) -> Result<&[Row], PublishedError> {
+    pub fn rows(&self, table: &str) -> Result<&[PublishedRow], PublishedError> {
         if let Some((_, rows)) = self.tables.iter().find(|(name, _)| *name == table) {
             return Ok(rows);
         }
@@ -203,7 +210,7 @@ impl Published {
     /// # Errors
     ///
     /// If there is no such table.
-    pub fn scores(&self, table: &str) -> Result<impl Iterator<Item = &Row>, PublishedError> {
+    pub fn scores(&self, table: &str) -> Result<impl Iterator<Item = &PublishedRow>, PublishedError> {
         Ok(self.rows(table)?.iter().filter(|row| row.is_score()))
     }
 
@@ -215,14 +222,14 @@ impl Published {
         task: &str,
         method: &str,
         setting: &str,
-    ) -> Option<&Row> {
+    ) -> Option<&PublishedRow> {
         let wanted = [environment, task, method, setting];
         let mut scores = self.scores(table).ok()?;
         scores.find(|row| [&row.environment, &row.task, &row.method, &row.setting].map(|x| &x[..]) == wanted)
     }
 
     /// A method's average over the ten environments of the main table.
-    pub fn average(&self, method: &str) -> Option<&Row> {
+    pub fn average(&self, method: &str) -> Option<&PublishedRow> {
         self.score("main", "average", "average", method, "")
     }
 }
@@ -240,7 +247,7 @@ impl Published {
 /// assert_eq!(parse("mine", text)?[0].mean, 95.5);
 /// # Ok::<(), album_experiments::published::PublishedError>(())
 /// ```
-pub fn parse(table: &str, text: &str) -> Result<Vec<Row>, PublishedError> {
+pub fn parse(table: &str, text: &str) -> Result<Vec<PublishedRow>, PublishedError> {
     let malformed = |line, found| PublishedError::Malformed { table: table.to_owned(), line, found };
     // Quotation marks mean nothing in this format, and are refused below.
     let mut reader = csv::ReaderBuilder::new()
@@ -258,11 +265,11 @@ pub fn parse(table: &str, text: &str) -> Result<Vec<Row>, PublishedError> {
     for record in records {
         let record = record.map_err(|e| malformed(0, e.to_string()))?;
         let line = record.position().map_or(0, |position| position.line() as usize);
-        let row = Row::parse(&record).map_err(|found| malformed(line, found))?;
+        let row = PublishedRow::parse(&record).map_err(|found| malformed(line, found))?;
         if row.table != table {
             return Err(malformed(line, format!("a row of table {}", row.table)));
         }
-        let Row { environment, task, method, setting, metric, .. } = row.clone();
+        let PublishedRow { environment, task, method, setting, metric, .. } = row.clone();
         if !seen.insert([environment, task, method, setting, metric]) {
             return Err(malformed(line, "a second number for the same".into()));
         }

@@ -1,7 +1,7 @@
 //! The published number that belongs to a measured one.
 
 use crate::experiment::{Experiment, Protocol, Source, Variant, environment, names};
-use crate::published::{Published, Row};
+use crate::published::{Published, PublishedRow};
 use crate::study::Study;
 use album_data::ogbench::TaskName;
 use album_stats::mean;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reference {
     /// The same on the same task, or on average over the same tasks.
-    Same(Box<Row>),
+    Same(Box<PublishedRow>),
     /// On average over the tasks of the experiment's published table, where that does not have this one.
     Elsewhere(f64),
     /// Nothing.
@@ -97,7 +97,7 @@ impl<'a> Lookup<'a> {
         method: &str,
         setting: &str,
         metric: &str,
-    ) -> impl Iterator<Item = &'a Row> + use<'a> {
+    ) -> impl Iterator<Item = &'a PublishedRow> + use<'a> {
         let own = self.study.published.as_deref() == Some(table);
         let [method, setting, metric] = [method, setting, metric].map(str::to_owned);
         self.published.rows(table).unwrap_or_default().iter().filter(move |row| {
@@ -108,13 +108,14 @@ impl<'a> Lookup<'a> {
 
     /// For one task (`1` to `5`) or the average of an environment's tasks (`average`).
     pub(crate) fn task(&self, of: &Wanted<'_>, environment: &str, task: &str) -> Reference {
-        let known = |row: &&Row| row.environment == environment && row.task == task;
+        let known = |row: &&PublishedRow| row.environment == environment && row.task == task;
         let rows = |table| self.rows(table, of.method, of.setting, of.metric).filter(known);
-        let all: Vec<&Row> = self.tables().into_iter().flat_map(rows).collect();
+        let all: Vec<&PublishedRow> = self.tables().into_iter().flat_map(rows).collect();
         // The same runs stand in several tables, not in all of them with their deviation.
         let first = all.first();
-        let same =
-            |row: &&&Row| first.is_some_and(|first| first.mean == row.mean && first.source == row.source);
+        let same = |row: &&&PublishedRow| {
+            first.is_some_and(|first| first.mean == row.mean && first.source == row.source)
+        };
         let found = all.iter().filter(same).find(|row| row.std.is_some()).or(first);
         match found {
             Some(row) => Reference::Same(Box::new((*row).clone())),
@@ -135,7 +136,7 @@ impl<'a> Lookup<'a> {
                 task => has(&row.environment, task),
             })
         };
-        let average = |row: &&Row| row.environment == "average";
+        let average = |row: &&PublishedRow| row.environment == "average";
         let find = |table: &str| self.rows(table, of.method, of.setting, of.metric).find(average);
         match self.tables().into_iter().filter(|table| covered(table)).find_map(find) {
             Some(row) => Reference::Same(Box::new(row.clone())),
@@ -156,7 +157,7 @@ impl<'a> Lookup<'a> {
     /// gets none: numbers of other experiments on other tasks would only look like its own.
     fn elsewhere(&self, of: &Wanted<'_>) -> Reference {
         let Some(own) = self.study.published.as_deref() else { return Reference::None };
-        let rows: Vec<&Row> = self.rows(own, of.method, of.setting, of.metric).collect();
+        let rows: Vec<&PublishedRow> = self.rows(own, of.method, of.setting, of.metric).collect();
         if let Some(row) = rows.iter().find(|row| row.environment == "average") {
             return Reference::Elsewhere(row.mean);
         }

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 pub struct Status<'a> {
     plan: &'a Plan,
     results: &'a Results,
-    rows: Vec<Row<'a>>,
+    rows: Vec<StatusRow<'a>>,
 }
 
 #[derive(Debug)]
-struct Row<'a> {
+struct StatusRow<'a> {
     run: &'a PlannedRun,
     state: State,
     step: u64,
@@ -70,7 +70,7 @@ impl<'a> Status<'a> {
                 }
             };
             let step = if matches!(state, State::Finished) { run.steps() } else { pace.step };
-            Row { run, state, step, ms_per_step: pace.ms_per_step }
+            StatusRow { run, state, step, ms_per_step: pace.ms_per_step }
         };
         Status { plan, results, rows: plan.runs.iter().map(row).collect() }
     }
@@ -83,7 +83,7 @@ impl<'a> Status<'a> {
     fn seconds_left(&self) -> Option<f64> {
         let speeds: Vec<f64> = self.rows.iter().map(|row| row.ms_per_step).filter(|ms| *ms > 0.0).collect();
         let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
-        let left = |row: &Row<'_>| {
+        let left = |row: &StatusRow<'_>| {
             let ms = if row.ms_per_step > 0.0 { row.ms_per_step } else { mean };
             (row.run.steps().saturating_sub(row.step)) as f64 * ms / 1e3
         };
@@ -150,7 +150,7 @@ impl<'a> Status<'a> {
 
     /// For programs.
     pub fn json(&self, report: Option<&Path>) -> StatusJson {
-        let run = |row: &Row<'_>| JsonRun {
+        let run = |row: &StatusRow<'_>| JsonRun {
             id: row.run.id.clone(),
             state: row.state.word(),
             step: row.step,
@@ -176,6 +176,33 @@ impl<'a> Status<'a> {
             runs: self.rows.iter().map(run).collect(),
         }
     }
+}
+
+/// A run of a plan before it is started.
+#[derive(Debug, Serialize)]
+pub struct Preview {
+    /// Its identifier.
+    pub id: String,
+    /// `waiting`, `finished`, ...
+    pub state: &'static str,
+    /// The command that does the same by itself.
+    pub command: String,
+}
+
+/// What executing a plan would do, run by run.
+pub fn preview(plan: &Plan, results: &Results) -> Vec<Preview> {
+    let listing = results.list();
+    // The first spec of each run names it.
+    let mut specs = vec![None; plan.runs.len()];
+    for (spec, place) in plan.specs.iter().rev() {
+        specs[*place] = Some(spec);
+    }
+    let runs = plan.runs.iter().zip(specs).map(|(run, spec)| Preview {
+        id: run.id.clone(),
+        state: listing.state(run).word(),
+        command: run.command(spec),
+    });
+    runs.collect()
 }
 
 /// `[=====>    ] 52 %`.

@@ -1,6 +1,7 @@
 //! What the runs of a plan say, for the report.
 
 use crate::experiment::{Experiment, Scale, names};
+use crate::page::{Written, write};
 use crate::plan::{Plan, Work, shell};
 use crate::results::{Results, State};
 use crate::study::{Arm, Run, Study};
@@ -64,6 +65,35 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Error> {
         }
     }
     Ok(study)
+}
+
+/// Writes the report of a plan into its results folder.
+pub fn write_report(plan: &Plan, results: &Results) -> Result<Written, Error> {
+    Ok(write(&[study(plan, results)?], &results.report(&plan.name()))?)
+}
+
+/// The error that the failed runs of a plan amount to, with the exit code and the end of the log of the first.
+pub fn failure(plan: &Plan, results: &Results) -> Option<Error> {
+    let listing = results.list();
+    let mut failures = plan.runs.iter().filter_map(|run| match listing.state(run) {
+        State::Failed(note) => Some((run, note)),
+        _ => None,
+    });
+    let (run, note) = failures.next()?;
+    let more = match failures.count() {
+        0 => String::new(),
+        n => format!(" ({n} more failed; --status lists them)"),
+    };
+    Some(Error::Runs {
+        code: note.code.unwrap_or(5),
+        message: format!(
+            "{} failed: {}{more}\nthe end of {}:\n{}\nthe same command tries again",
+            run.id,
+            note.message,
+            results.log(&run.id).display(),
+            results.log_end(&run.id, 10)
+        ),
+    })
 }
 
 /// The studies of every experiment of which a results folder has a run.

@@ -171,11 +171,6 @@ fn latex_char(c: char) -> String {
     format!("${math}$")
 }
 
-/// Columns that text takes on a terminal; combining marks take none.
-pub fn columns(text: &str) -> usize {
-    text.chars().filter(|c| !matches!(*c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}')).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! What a matrix of scores (runs x tasks) says, and how surely.
 //!
-//! - [`mean`] and [`deviation`] of a list, the latter by both divisors;
+//! - [`mean`], [`fn@median`] and [`deviation`] of a list, the last by both divisors;
 //! - [`Scores`], a complete matrix; its [`Scores::mean`], [`Scores::median`], [`Scores::iqm`] and
 //!   [`Scores::optimality_gap`];
 //! - [`improvement`], the probability that a run of one method beats a run of another;
@@ -33,4 +33,4 @@ pub use error::StatisticsError;
 pub use improvement::improvement;
 pub use profile::profile;
 pub use scores::Scores;
-pub use summary::{Divisor, deviation, mean};
+pub use summary::{Divisor, deviation, mean, median};

@@ -1,7 +1,7 @@
 //! A complete matrix of scores and its aggregates.
 
 use super::StatisticsError;
-use super::summary::sum;
+use super::summary::{median, sum};
 
 /// The scores of some runs (seeds) on some tasks. There is at least one of each, none is missing and all
 /// are finite.
@@ -91,10 +91,7 @@ impl Scores {
 
     /// The median of the tasks' means.
     pub fn median(&self) -> f64 {
-        let mut means = self.task_means();
-        means.sort_by(f64::total_cmp);
-        let middle = means.len() / 2;
-        if means.len().is_multiple_of(2) { average(&means[middle - 1..=middle]) } else { means[middle] }
+        median(self.task_means()).unwrap_or(f64::NAN)
     }
 
     /// The interquartile mean: of all scores, without the lowest and the highest quarter (each rounded down

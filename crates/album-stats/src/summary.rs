@@ -1,4 +1,4 @@
-//! Mean and standard deviation of a list.
+//! Mean, median and standard deviation of a list.
 
 /// What the sum of squared distances from the mean is divided by. Papers differ, and with 8 seeds so do
 /// the numbers, by 7 %.
@@ -13,6 +13,23 @@ pub enum Divisor {
 /// The mean, or `None` of nothing. It is NaN if a value is.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| sum(values.iter().copied()) / values.len() as f64)
+}
+
+/// The middle value, or the mean of the two in the middle; `None` of nothing.
+///
+/// ```
+/// assert_eq!(album_stats::median([3.0, 1.0, 8.0]), Some(3.0));
+/// assert_eq!(album_stats::median([3.0, 1.0]), Some(2.0));
+/// ```
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n.is_multiple_of(2) => mean(&values[middle - 1..=middle]),
+        _ => Some(values[middle]),
+    }
 }
 
 /// The standard deviation, or `None` where the divisor is not positive. It is NaN if a value is.

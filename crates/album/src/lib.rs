@@ -46,18 +46,28 @@
 //! | [`config`] | defaults < preset < file < options < `key=value` |
 //! | [`run`] | a run from its first step to its report, and back to its policy |
 //! | [`report`] | the page of a run |
+//! | [`judge`](mod@judge) | a look at a trained policy and its critic |
+//! | [`doctor`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`] | data: what is wrong with it, what there is, how to get it, how to make it |
+//! | [`setup`] | Python for OGBench's environments |
+//! | [`verify`](mod@verify) | every statement of the theory, measured |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
 
+pub mod catalogue;
 pub mod config;
 pub mod doctor;
 mod error;
 pub mod fetch;
 mod fit;
+pub mod judge;
 mod problem;
+pub mod record;
 pub mod report;
 mod resources;
 pub mod run;
+pub mod setup;
 pub mod sizes;
+pub mod verify;
+mod video;
 
 pub use album_data::{Dataset, Rows};
 pub use config::{Overrides, Preset, Resolved, RunConfig, TrainConfig};

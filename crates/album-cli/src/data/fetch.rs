@@ -4,11 +4,10 @@ use crate::output;
 use album::Error as Failure;
 use album::fetch::{Event, FetchError, Fetched, OGBENCH, Options, fetch};
 use album_base::cache;
+use album_base::number::bytes;
 use album_base::progress::{self, Amount, ProgressBar};
 use album_data::ogbench::{TaskName, load_task};
 use album_train::StopFlag;
-use indicatif::DecimalBytes;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,14 +28,6 @@ pub struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report {
-    dataset: String,
-    folder: PathBuf,
-    files: Vec<Fetched>,
 }
 
 /// Runs `album data fetch`.
@@ -68,7 +59,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         files.push(fetched);
     }
     if args.json {
-        output::print_json(&Report { dataset: task.dataset_name(), folder, files })?;
+        let dataset = task.dataset_name();
+        output::print_json(&serde_json::json!({ "dataset": dataset, "folder": folder, "files": files }))?;
     }
     Ok(())
 }
@@ -101,7 +93,7 @@ fn with_hint(error: FetchError) -> Failure {
 
 fn line(Fetched { path, kept, record, .. }: &Fetched) -> String {
     let what = if *kept { "was there (delete it to download it again)" } else { "downloaded" };
-    let (size, sha256) = (DecimalBytes(record.size.unwrap_or(0)), record.sha256.as_deref().unwrap_or("?"));
+    let (size, sha256) = (bytes(record.size.unwrap_or(0)), record.sha256.as_deref().unwrap_or("?"));
     format!("{}: {what}, {size}, sha256 {sha256}", path.display())
 }
 
@@ -129,7 +121,7 @@ impl Progress {
                 }
                 self.bar.set_position(have);
                 if self.bar.is_hidden() && self.last.elapsed() > Duration::from_secs(10) {
-                    eprintln!("{file}: {}", DecimalBytes(have));
+                    eprintln!("{file}: {}", bytes(have));
                     self.last = Instant::now();
                 }
             }

@@ -178,7 +178,7 @@ fn plural(n: usize, one: &str, many: &str) -> String {
 fn text(output: &Output) -> String {
     let diagnosis = &output.diagnosis;
     let mut page = Page { lines: Vec::new() };
-    page.line("file", &format!("{} ({})", output.file.display(), super::list::size(output.bytes)));
+    page.line("file", &format!("{} ({})", output.file.display(), album_base::number::bytes(output.bytes)));
     let task = match (&output.task, output.own_rewards) {
         (Some(task), _) => task.as_str(),
         (None, true) => "none; the rewards are the file's own",

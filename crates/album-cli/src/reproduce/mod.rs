@@ -10,17 +10,16 @@ use crate::{train, verify};
 use album::Error as Failure;
 use album_base::number::grouped;
 use album_experiments::executor::slurm::Draft;
-use album_experiments::executor::{Assignment, Executor as _, Local, Outcome, Slurm, follow};
+use album_experiments::executor::{Assignment, Executor, Local, Outcome, Slurm, follow};
 use album_experiments::job::{self, Host, Job};
-use album_experiments::{
-    Command, Experiment, Plan, Request, Results, Scale, Selection, State, Status, names, studies,
-};
+use album_experiments::{Command, Plan, Request, Results, Scale, Selection, Status, preview, studies};
 use album_report::table::Table;
 use album_train::StopFlag;
 use clap::ValueEnum;
 use screen::Screen;
-use serde::Serialize;
 use slurm::SlurmArgs;
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// An experiment, or a part of it.
@@ -39,8 +38,8 @@ pub struct Args {
     #[arg(long, num_args = 1.., value_delimiter = ',')]
     tasks: Vec<String>,
     /// Only these seeds, or others than the experiment's: 0,1,5 or 0-7
-    #[arg(long, num_args = 1.., value_delimiter = ',')]
-    seeds: Vec<String>,
+    #[arg(long, num_args = 1.., value_delimiter = ',', value_parser = seeds)]
+    seeds: Vec<RangeInclusive<u64>>,
     /// Only these variants, by their labels
     #[arg(long, num_args = 1.., value_delimiter = ';', value_name = "LABEL")]
     variants: Vec<String>,
@@ -48,8 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
     /// Where runs are done
-    #[arg(long, value_enum, default_value_t = Executor::Local)]
-    executor: Executor,
+    #[arg(long, value_enum, default_value_t = Place::Local)]
+    executor: Place,
     /// Show what would be run, and start nothing
     #[arg(long)]
     dry_run: bool,
@@ -95,7 +94,7 @@ enum Size {
 
 /// `--executor`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Executor {
+enum Place {
     /// This machine, several runs side by side
     Local,
     /// A cluster: job arrays of Slurm, and a job that writes the report after them
@@ -115,23 +114,23 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Size::Small => Scale::Small,
         Size::Paper => Scale::Paper,
     };
-    let selection =
-        Selection { tasks: args.tasks.clone(), seeds: seeds(&args.seeds)?, variants: args.variants.clone() };
+    let seeds: BTreeSet<u64> = args.seeds.iter().cloned().flatten().collect();
+    let selection = Selection {
+        tasks: args.tasks.clone(),
+        seeds: seeds.into_iter().collect(),
+        variants: args.variants.clone(),
+    };
     let request = Request { experiment: name.clone(), scale, selection };
     let plan = request.plan()?;
     // Jobs of a cluster start elsewhere, so the folder needs a name that holds everywhere.
     let results = Results::at(&match args.executor {
-        Executor::Local => args.results.clone(),
-        Executor::Slurm => std::path::absolute(&args.results).map_err(Failure::io(&args.results))?,
+        Place::Local => args.results.clone(),
+        Place::Slurm => std::path::absolute(&args.results).map_err(Failure::io(&args.results))?,
     })?;
     let resources = args.resources.get();
     if args.status {
         let status = Status::read(&plan, &results);
-        return if args.json {
-            output::print_json(&status.json(None))
-        } else {
-            output::print(&status.text())
-        };
+        return output::show(args.json, &status.json(None), || status.text());
     }
     if let Some(id) = &args.run {
         let run = plan.find(id)?;
@@ -148,31 +147,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     if args.dry_run {
         let draft = match args.executor {
-            Executor::Local => None,
-            Executor::Slurm => Some(Slurm { options: args.slurm.get() }.draft(&work)?),
+            Place::Local => None,
+            Place::Slurm => Some(Slurm { options: args.slurm.get() }.draft(&work)?),
         };
         return dry_run(&plan, &results, draft.as_ref(), args.json);
     }
     if !args.report_only {
         plan.check(args.resources.python.as_deref())?;
         let mut screen = Screen::new(&plan);
-        let outcome = match args.executor {
-            Executor::Local => {
+        let executor: Box<dyn Executor> = match args.executor {
+            Place::Local => {
                 let stop = StopFlag::on_signals()?;
-                Local { jobs: args.jobs, memory: args.memory, stop }
-                    .execute(&work, &mut |event| screen.show(event))
+                Box::new(Local { jobs: args.jobs, memory: args.memory, stop })
             }
-            Executor::Slurm => {
-                Slurm { options: args.slurm.get() }.execute(&work, &mut |event| screen.show(event))
-            }
+            Place::Slurm => Box::new(Slurm { options: args.slurm.get() }),
         };
+        let outcome = executor.execute(&work, &mut |event| screen.show(event));
         screen.clear();
         if let Outcome::Submitted(submission) = outcome? {
-            return if args.json {
-                output::print_json(&submission)
-            } else {
-                output::print(&submission.text(&plan.name()))
-            };
+            return output::show(args.json, &submission, || submission.text(&plan.name()));
         }
     }
     finish(&plan, &results, args.json)
@@ -200,7 +193,7 @@ impl Host for CommandLine {
 
     fn command(&mut self, command: &Command, out: &Path) -> Result<(), Failure> {
         match command {
-            Command::Cost(options) => bench::cost::run(&bench::cost::Args::new(options, out)),
+            Command::Cost(options) => bench::cost::experiment(options, out),
             Command::Verify => verify::run(&verify::Args::all(out)),
         }
     }
@@ -208,126 +201,51 @@ impl Host for CommandLine {
 
 /// Writes the report, and says which runs failed and why.
 fn finish(plan: &Plan, results: &Results, json: bool) -> Result<(), Failure> {
-    let study = studies::study(plan, results)?;
-    let written = album_experiments::write(&[study], &results.report(&plan.name()))?;
+    let written = studies::write_report(plan, results)?;
     let status = Status::read(plan, results);
-    if json {
-        output::print_json(&status.json(Some(&written.page)))?;
-    } else {
-        output::print(&format!("{}\nreport   {}", status.headline(), written.page.display()))?;
-    }
-    let listing = results.list();
-    let mut failures = plan.runs.iter().filter_map(|run| match listing.state(run) {
-        State::Failed(note) => Some((run, note)),
-        _ => None,
-    });
-    let Some((run, note)) = failures.next() else { return Ok(()) };
-    let log = results.log(&run.id);
-    let more = match failures.count() {
-        0 => String::new(),
-        n => format!(" ({n} more failed; --status lists them)"),
-    };
-    Err(Failure::Runs {
-        code: note.code.unwrap_or(5),
-        message: format!(
-            "{} failed: {}{more}\nthe end of {}:\n{}\nthe same command tries again",
-            run.id,
-            note.message,
-            log.display(),
-            results.log_end(&run.id, 10)
-        ),
-    })
+    output::show(json, &status.json(Some(&written.page)), || {
+        format!("{}\nreport   {}", status.headline(), written.page.display())
+    })?;
+    studies::failure(plan, results).map_or(Ok(()), Err)
 }
 
-/// `0,1,5` and `0-7` as numbers.
-fn seeds(texts: &[String]) -> Result<Vec<u64>, Failure> {
-    let mut seeds = Vec::new();
-    for text in texts {
-        let wrong = || Failure::Usage(format!("--seeds {text}: expected a number or a range such as 0-7"));
-        let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
-        match text.split_once('-') {
-            Some((first, last)) => {
-                let (first, last) = (number(first)?, number(last)?);
-                if first > last || last - first > 10_000 {
-                    return Err(wrong());
-                }
-                seeds.extend(first..=last);
-            }
-            None => seeds.push(number(text)?),
-        }
+/// `5` or `0-7`.
+fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.trim().parse(), last.trim().parse()) {
+        (Ok(first), Ok(last)) if first <= last && last - first <= 10_000 => Ok(first..=last),
+        _ => Err("expected a number or a range such as 0-7".into()),
     }
-    seeds.sort_unstable();
-    seeds.dedup();
-    Ok(seeds)
 }
 
 fn dry_run(plan: &Plan, results: &Results, slurm: Option<&Draft>, json: bool) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        id: &'a str,
-        state: &'static str,
-        command: String,
-    }
-    let listing = results.list();
-    // The first spec of each run names it.
-    let mut specs: Vec<Option<&album_experiments::Spec>> = vec![None; plan.runs.len()];
-    for (spec, place) in plan.specs.iter().rev() {
-        specs[*place] = Some(spec);
-    }
-    let rows: Vec<Row<'_>> = (plan.runs.iter().zip(specs))
-        .map(|(run, spec)| Row { id: &run.id, state: listing.state(run).word(), command: run.command(spec) })
-        .collect();
-    if json {
-        return output::print_json(&serde_json::json!({
-            "experiment": plan.experiment.name,
-            "scale": plan.scale.to_string(),
-            "runs": rows,
-            "slurm": slurm,
-        }));
-    }
-    let mut text = format!("{}: {} runs\n", plan.name(), rows.len());
-    for row in rows {
-        text.push_str(&format!("{:<12} {}\n             {}\n", row.state, row.id, row.command));
-    }
-    if let Some(draft) = slurm {
-        text.push_str(&format!("\n{}", draft.text()));
-    }
-    output::print(text.trim_end())
+    let runs = preview(plan, results);
+    let value = serde_json::json!({
+        "experiment": plan.experiment.name,
+        "scale": plan.scale.to_string(),
+        "runs": runs,
+        "slurm": slurm,
+    });
+    output::show(json, &value, || {
+        let mut text = format!("{}: {} runs", plan.name(), runs.len());
+        for run in &runs {
+            text.push_str(&format!("\n{:<12} {}\n             {}", run.state, run.id, run.command));
+        }
+        if let Some(draft) = slurm {
+            text.push_str(&format!("\n\n{}", draft.text().trim_end()));
+        }
+        text
+    })
 }
 
 fn list(json: bool) -> Result<(), Failure> {
-    #[derive(Serialize)]
-    struct Row {
-        name: String,
-        title: String,
-        reference: String,
-        small: usize,
-        paper: usize,
-    }
-    let mut rows = Vec::new();
-    for name in names() {
-        let experiment = Experiment::find(name)?;
-        let runs = |scale| experiment.run_count(scale);
-        rows.push(Row {
-            name: name.to_owned(),
-            small: runs(Scale::Small)?,
-            paper: runs(Scale::Paper)?,
-            title: experiment.title,
-            reference: experiment.reference,
+    let entries = album_experiments::list()?;
+    output::show(json, &serde_json::json!({ "experiments": entries }), || {
+        let header = ["experiment", "what", "in the paper", "runs, small", "runs, paper"];
+        let table = entries.iter().fold(Table::new(header), |table, entry| {
+            let [small, paper] = [entry.small, entry.paper].map(|runs| grouped(runs as i64));
+            table.row([entry.name, &entry.title, &entry.reference, &small, &paper])
         });
-    }
-    if json {
-        return output::print_json(&serde_json::json!({ "experiments": rows }));
-    }
-    let mut table = Table::new(["experiment", "what", "in the paper", "runs, small", "runs, paper"]);
-    for row in rows {
-        table = table.row([
-            row.name,
-            row.title,
-            row.reference,
-            grouped(row.small as i64),
-            grouped(row.paper as i64),
-        ]);
-    }
-    output::print(&table.to_text())
+        table.to_text()
+    })
 }

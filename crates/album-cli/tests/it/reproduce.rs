@@ -226,7 +226,7 @@ fn mistakes_are_named_and_nothing_is_started() {
         3,
         &["has no task `cube-single-play` at scale small"],
     );
-    fails(here, &with(&["--seeds", "x"]), 2, &["--seeds x", "0-7"]);
+    fails(here, &with(&["--seeds", "x"]), 2, &["invalid value 'x' for '--seeds", "0-7"]);
     fails(here, &with(&["--variants", "ALBAM"]), 3, &["no variant `ALBAM`", "did you mean `ALBUM`?"]);
     fails(here, &with(&["--run", "none"]), 3, &["no run `none`", "--dry-run"]);
     fails(here, &with(&["--memory", "0.01"]), 3, &["GiB", "nothing was started"]);

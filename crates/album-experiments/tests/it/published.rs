@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use album_experiments::published::{Published, PublishedError, Row, parse};
+use album_experiments::published::{Published, PublishedError, PublishedRow, parse};
 use album_stats::Divisor;
 
 const ENVIRONMENTS: [&str; 10] = [
@@ -26,7 +26,7 @@ const ABLATED: [(&str, &str); 3] =
     [("antmaze-large-navigate", "1"), ("scene-play", "2"), ("puzzle-3x3-play", "4")];
 
 /// A success rate as it was before the paper rounded it: of 400 episodes (or 200), so .2 was .25 and .8 was .75.
-fn unrounded(row: &Row) -> f64 {
+fn unrounded(row: &PublishedRow) -> f64 {
     let tenths = (row.mean * 10.0).round();
     match (row.source.as_str(), tenths.rem_euclid(10.0)) {
         ("album", 2.0) => row.mean + 0.05,
@@ -117,7 +117,7 @@ fn main_averages() {
 fn other_averages() {
     let published = Published::load().unwrap();
     for method in ["FQL", "NFQL", "QC-FQL", "DEAS", "DQC", "CGQ", "ALBUM"] {
-        let rows: Vec<&Row> =
+        let rows: Vec<&PublishedRow> =
             published.scores("chunking").unwrap().filter(|row| row.method == method).collect();
         let (average, environments) = rows.split_last().unwrap();
         assert_eq!((average.environment.as_str(), environments.len()), ("average", 5));
@@ -148,7 +148,7 @@ fn changes() {
     for table in ["target-ensemble", "ifql-album"] {
         let rows = published.rows(table).unwrap();
         for change in rows.iter().filter(|row| row.metric == "success_change") {
-            let Row { environment, task, method, setting, .. } = change;
+            let PublishedRow { environment, task, method, setting, .. } = change;
             let to = published.score(table, environment, task, method, setting).unwrap();
             let (method, setting) = match method.as_str() {
                 "IFQL-ALBUM" => ("IFQL", ""),
@@ -207,8 +207,8 @@ fn differences_of_values() {
     let mut checked = 0;
     for table in published.tables() {
         let rows = published.rows(table).unwrap();
-        let find = |like: &Row, metric: &str| {
-            let same = |row: &&Row| {
+        let find = |like: &PublishedRow, metric: &str| {
+            let same = |row: &&PublishedRow| {
                 (&row.environment, &row.method, &row.setting)
                     == (&like.environment, &like.method, &like.setting)
                     && row.metric == metric

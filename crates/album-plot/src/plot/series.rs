@@ -1,21 +1,21 @@
 //! What is drawn into the frame of a plot.
 
-use super::super::colour::Ink;
-use super::super::decimate;
-use super::super::legend::{Key, Sample, Shape};
-use super::super::lettering;
 use super::frame::Frame;
+use crate::colour::Ink;
+use crate::decimate;
+use crate::legend::{Key, Sample, Shape};
+use crate::lettering;
 use album_base::number::coordinate;
 
 #[derive(Clone, Debug)]
 pub struct Series {
     pub name: String,
     pub ink: Ink,
-    pub kind: Kind,
+    pub kind: SeriesKind,
 }
 
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum SeriesKind {
     Line(Vec<(f64, f64)>),
     Dashed(Vec<(f64, f64)>),
     Markers(Vec<(f64, f64)>, Shape),
@@ -33,28 +33,28 @@ pub const FEW: usize = 60;
 impl Series {
     pub fn key(&self) -> Key {
         let sample = match &self.kind {
-            Kind::Line(_) => Sample::Line,
-            Kind::Dashed(_) => Sample::Dashed,
-            Kind::Markers(_, shape) => Sample::LineMarker(*shape),
-            Kind::Points(points, _) if points.len() > FEW => Sample::Dots,
-            Kind::Points(_, shape) | Kind::Labelled(_, _, shape) => Sample::Marker(*shape),
-            Kind::Band(_) => Sample::Band,
-            Kind::Flags(_) => Sample::Ring,
+            SeriesKind::Line(_) => Sample::Line,
+            SeriesKind::Dashed(_) => Sample::Dashed,
+            SeriesKind::Markers(_, shape) => Sample::LineMarker(*shape),
+            SeriesKind::Points(points, _) if points.len() > FEW => Sample::Dots,
+            SeriesKind::Points(_, shape) | SeriesKind::Labelled(_, _, shape) => Sample::Marker(*shape),
+            SeriesKind::Band(_) => Sample::Band,
+            SeriesKind::Flags(_) => Sample::Ring,
         };
-        let count = matches!(self.kind, Kind::Flags(_)).then(|| self.kind.points().len());
+        let count = matches!(self.kind, SeriesKind::Flags(_)).then(|| self.kind.points().len());
         Key { name: self.name.clone(), ink: self.ink, sample, count }
     }
 
     pub fn xs(&self) -> Box<dyn Iterator<Item = f64> + '_> {
         match &self.kind {
-            Kind::Band(edges) => Box::new(edges.iter().map(|e| e.0)),
+            SeriesKind::Band(edges) => Box::new(edges.iter().map(|e| e.0)),
             kind => Box::new(kind.points().iter().map(|p| p.0)),
         }
     }
 
     pub fn ys(&self) -> Box<dyn Iterator<Item = f64> + '_> {
         match &self.kind {
-            Kind::Band(edges) => Box::new(edges.iter().flat_map(|e| [e.1, e.2])),
+            SeriesKind::Band(edges) => Box::new(edges.iter().flat_map(|e| [e.1, e.2])),
             kind => Box::new(kind.points().iter().map(|p| p.1)),
         }
     }
@@ -68,9 +68,9 @@ impl Series {
     pub fn draw_clipped(&self, frame: &Frame) -> String {
         let c = |v: f64| coordinate(v, 1);
         let stroke = match &self.kind {
-            Kind::Line(points) | Kind::Markers(points, _) => Some((points, "")),
-            Kind::Dashed(points) => Some((points, " stroke-dasharray=\"6 4\"")),
-            Kind::Band(edges) => {
+            SeriesKind::Line(points) | SeriesKind::Markers(points, _) => Some((points, "")),
+            SeriesKind::Dashed(points) => Some((points, " stroke-dasharray=\"6 4\"")),
+            SeriesKind::Band(edges) => {
                 let mut d = String::new();
                 for run in frame.band_runs(edges) {
                     let thin = decimate::band(&run, frame.width);
@@ -112,10 +112,10 @@ impl Series {
         let points = self.kind.points();
         let places = points.iter().filter_map(|p| frame.pixel(*p)).filter(|p| frame.shows(*p));
         let (shape, radius) = match &self.kind {
-            Kind::Markers(_, shape) => (*shape, 3.5),
-            Kind::Points(_, shape) if points.len() <= FEW => (*shape, 4.0),
-            Kind::Labelled(_, _, shape) => (*shape, 4.0),
-            Kind::Points(..) => {
+            SeriesKind::Markers(_, shape) => (*shape, 3.5),
+            SeriesKind::Points(_, shape) if points.len() <= FEW => (*shape, 4.0),
+            SeriesKind::Labelled(_, _, shape) => (*shape, 4.0),
+            SeriesKind::Points(..) => {
                 let width = if points.len() <= 600 { 4.0 } else { 2.4 };
                 let mut d = String::new();
                 // Relative moves in whole units take half the text of absolute coordinates.
@@ -134,7 +134,7 @@ impl Series {
                     width / decimate::DOT_UNIT
                 ));
             }
-            Kind::Flags(_) => {
+            SeriesKind::Flags(_) => {
                 // Rings within a pixel of each other look like one.
                 let mut seen = std::collections::BTreeSet::new();
                 let d: String = places
@@ -148,7 +148,7 @@ impl Series {
                     "<path d=\"{d}\" fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"/>"
                 ));
             }
-            Kind::Line(_) | Kind::Dashed(_) | Kind::Band(_) => return String::new(),
+            SeriesKind::Line(_) | SeriesKind::Dashed(_) | SeriesKind::Band(_) => return String::new(),
         };
         let d: String = places.map(|p| shape.path(p.0, p.1, radius)).collect();
         if d.is_empty() {
@@ -160,16 +160,16 @@ impl Series {
     }
 }
 
-impl Kind {
+impl SeriesKind {
     pub fn points(&self) -> &[(f64, f64)] {
         match self {
-            Kind::Line(points)
-            | Kind::Dashed(points)
-            | Kind::Markers(points, _)
-            | Kind::Points(points, _)
-            | Kind::Labelled(points, _, _)
-            | Kind::Flags(points) => points,
-            Kind::Band(_) => &[],
+            SeriesKind::Line(points)
+            | SeriesKind::Dashed(points)
+            | SeriesKind::Markers(points, _)
+            | SeriesKind::Points(points, _)
+            | SeriesKind::Labelled(points, _, _)
+            | SeriesKind::Flags(points) => points,
+            SeriesKind::Band(_) => &[],
         }
     }
 }

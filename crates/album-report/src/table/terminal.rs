@@ -1,6 +1,7 @@
 //! Tables for a terminal.
 
 use super::{Align, Cell, Status, Table};
+use album_base::text::{columns, wrapped};
 use album_plot::text;
 
 impl Table {
@@ -25,8 +26,8 @@ impl Table {
             self.rows.iter().map(|row| self.lines(row_texts(row, false))).collect();
         let widths: Vec<usize> = (0..aligns.len())
             .map(|c| {
-                let body = rows.iter().flatten().map(|line| text::columns(&line[c])).max().unwrap_or(0);
-                body.max(text::columns(&header[c]))
+                let body = rows.iter().flatten().map(|line| columns(&line[c])).max().unwrap_or(0);
+                body.max(columns(&header[c]))
             })
             .collect();
         let total = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
@@ -56,7 +57,7 @@ impl Table {
             .into_iter()
             .enumerate()
             .map(|(c, cell)| match self.wrap_width(c) {
-                Some(width) => wrap_words(&cell, width),
+                Some(width) => wrapped(&cell, width),
                 None => vec![cell],
             })
             .collect();
@@ -70,7 +71,7 @@ impl Table {
 fn text_line(cells: &[String], widths: &[usize], aligns: &[Align]) -> String {
     let mut out = String::new();
     for (c, cell) in cells.iter().enumerate() {
-        let room = widths[c] - text::columns(cell);
+        let room = widths[c] - columns(cell);
         let left = match aligns[c] {
             Align::Right => room,
             Align::Centre => room / 2,
@@ -89,21 +90,4 @@ fn text_line(cells: &[String], widths: &[usize], aligns: &[Align]) -> String {
 /// Line breaks and control characters (escape sequences among them) would break the layout.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// Breaks text between words so that lines have at most `width` characters (a longer word stands alone).
-fn wrap_words(words: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in words.split_whitespace() {
-        let last = lines.len() - 1;
-        if !lines[last].is_empty() && text::columns(&lines[last]) + 1 + text::columns(word) > width {
-            lines.push(word.to_owned());
-            continue;
-        }
-        if !lines[last].is_empty() {
-            lines[last].push(' ');
-        }
-        lines[last].push_str(word);
-    }
-    lines
 }

@@ -1,6 +1,6 @@
 //! Episodes as animated GIFs.
 
-use album::Error as Failure;
+use crate::error::Error;
 use album_base::atomic::AtomicFile;
 use album_envs::Frame;
 use color_quant::NeuQuant;
@@ -18,8 +18,8 @@ const SAMPLE: usize = 40_000;
 /// Writes frames as a GIF that loops at `fps` frames a second.
 ///
 /// All frames share 256 colours, and each stores only the rectangle that differs from the previous one.
-pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Failure> {
-    let refuse = |what: String| Failure::Config(format!("{}: {what}", path.display()));
+pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Error> {
+    let refuse = |what: String| Error::Config(format!("{}: {what}", path.display()));
     let Some(first) = frames.first() else {
         return Err(refuse("found no frames; the environment cannot draw".into()));
     };
@@ -39,7 +39,7 @@ pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Failure>
     }
     let mut colours = Colours::of(frames);
     let delay = (100.0 / fps).round().clamp(2.0, 1000.0) as u16;
-    let mut file = AtomicFile::create(path).map_err(Failure::io(path))?;
+    let mut file = AtomicFile::create(path).map_err(Error::io(path))?;
     let mut write = || -> Result<(), gif::EncodingError> {
         let mut encoder = gif::Encoder::new(BufWriter::new(&mut file), width, height, &colours.palette())?;
         encoder.set_repeat(gif::Repeat::Infinite)?;
@@ -62,9 +62,8 @@ pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Failure>
         encoder.into_inner()?.flush()?;
         Ok(())
     };
-    write()
-        .map_err(|e| Failure::Io { what: path.display().to_string(), source: std::io::Error::other(e) })?;
-    file.commit().map_err(Failure::io(path))
+    write().map_err(|e| Error::Io { what: path.display().to_string(), source: std::io::Error::other(e) })?;
+    file.commit().map_err(Error::io(path))
 }
 
 /// The rows and columns in which pixels differ from the previous frame; all for the first. Never empty.

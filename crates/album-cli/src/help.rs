@@ -1,0 +1,111 @@
+//! What `album --help` shows: commands by what they are for, and an example on top of every page.
+
+use clap::Command;
+
+/// Commands by what they are for, in the order of use.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Learn", &["train", "resume", "agents"]),
+    ("Judge", &["eval", "report"]),
+    ("Data", &["data"]),
+    ("Exact values", &["solve", "verify"]),
+    ("The paper", &["reproduce"]),
+    ("This machine", &["setup", "bench"]),
+];
+
+/// The first thing to try of every command.
+const EXAMPLES: [(&str, &str); 18] = [
+    ("train", "album train cube-single-play-singletask-v0 --seed 1"),
+    ("resume", "album resume runs/cube-single-play-singletask-v0/album-seed1"),
+    ("agents", "album agents"),
+    ("eval", "album eval runs/cube-single-play-singletask-v0/album-seed1 --episodes 100 --video 2"),
+    ("report", "album report runs --out comparison"),
+    ("data list", "album data list"),
+    ("data fetch", "album data fetch antmaze-large-navigate-v0"),
+    ("data generate", "album data generate cube-single-play-v0"),
+    ("data inspect", "album data inspect log.npz"),
+    ("data import", "album data import log.npz --out log.columns"),
+    ("solve", "album solve log.npz --gamma 0.99 --k 10"),
+    ("verify", "album verify"),
+    ("reproduce", "album reproduce k-sweep --scale small"),
+    ("setup ogbench", "album setup ogbench"),
+    ("bench step", "album bench step"),
+    ("bench cost", "album bench cost --agents album,iql"),
+    ("bench solve", "album bench solve"),
+    ("data", "album data list"),
+];
+
+/// Adds groups and examples to the command line.
+pub fn arrange(command: Command) -> Command {
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}\n\n`album COMMAND --help` begins with an example. \
+         `album train` alone is a good start.\n",
+        groups(&command)
+    );
+    with_examples(command, "").help_template(template)
+}
+
+fn groups(command: &Command) -> String {
+    let about = |name: &str| {
+        command.find_subcommand(name).and_then(|found| found.get_about()).map(ToString::to_string)
+    };
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        text.push_str(&format!("{title}:\n"));
+        for name in names {
+            text.push_str(&format!("  {name:<10} {}\n", about(name).unwrap_or_default()));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn with_examples(command: Command, path: &str) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    names.into_iter().fold(command, |command, name| {
+        let path = format!("{path} {name}").trim_start().to_owned();
+        let example = EXAMPLES.iter().find(|(of, _)| *of == path).map(|(_, example)| *example);
+        command.mut_subcommand(name, |sub| {
+            let sub = match example {
+                Some(example) => sub.before_help(format!("Example: {example}")),
+                None => sub,
+            };
+            with_examples(sub, &path)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cli;
+    use clap::{CommandFactory, Parser};
+
+    fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
+        for sub in command.get_subcommands() {
+            let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
+            if sub.has_subcommands() { leaves(sub, &path, found) } else { found.push(path) }
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_group_and_an_example_that_is_accepted() {
+        let command = arrange(Cli::command());
+        for sub in command.get_subcommands() {
+            assert!(GROUPS.iter().any(|(_, names)| names.contains(&sub.get_name())), "{}", sub.get_name());
+        }
+        let mut found = Vec::new();
+        leaves(&command, "", &mut found);
+        for path in found {
+            let example = EXAMPLES.iter().find(|(of, _)| *of == path);
+            let (_, example) = example.unwrap_or_else(|| panic!("`album {path}` has no example"));
+            Cli::try_parse_from(example.split(' ')).unwrap_or_else(|e| panic!("{example}: {e}"));
+        }
+    }
+
+    #[test]
+    fn the_overview_fits_a_screen() {
+        let text = arrange(Cli::command()).render_help().to_string();
+        assert!(text.lines().count() <= 40, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+}

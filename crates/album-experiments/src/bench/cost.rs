@@ -1,0 +1,164 @@
+//! Measures the paper's cost table on this machine, for every agent.
+//!
+//! Every measurement is a process of its own, so that peak memory is that of one agent, and the agents take turns round by
+//! round, so that a machine that slows down for a while slows all of them down.
+
+use super::{median, peak_mib, time_steps};
+use crate::cost::{ACTOR_EVERY_STEP, AgentCost, Costs, StepTime};
+use crate::published::Published;
+use album::Error;
+use album::sizes::antmaze_large;
+use album_agents::{AGENTS, Agent, AgentKind, Learner};
+use album_base::{atomic, suggest};
+use album_data::{Dataset, Segments};
+use album_nn::Pool;
+use album_stats::{Divisor, deviation};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::process::Command;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct CostBench {
+    /// Names of agents, or [`ACTOR_EVERY_STEP`]; all of them where there is none.
+    pub agents: Vec<String>,
+    /// Numbers of threads; 0 means all processors.
+    pub threads: Vec<usize>,
+    /// Seeds, one a round in which all agents take turns.
+    pub rounds: usize,
+    /// Steps to time in a round.
+    pub steps: usize,
+}
+
+impl Default for CostBench {
+    fn default() -> Self {
+        CostBench { agents: Vec::new(), threads: vec![1, 0], rounds: 5, steps: 20 }
+    }
+}
+
+/// What one process measures: it is started as `album bench cost --measure` and prints this as JSON.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Measured {
+    ms_per_step: f64,
+    peak_rss_mib: f64,
+}
+
+impl CostBench {
+    /// Measures everything in processes of `album`, the program. `progress` hears what is measured next, and how many
+    /// measurements of how many are done.
+    pub fn run(&self, album: &Path, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<Costs, Error> {
+        let names = names(&self.agents)?;
+        let mut threads: Vec<usize> =
+            self.threads.iter().map(|&threads| Pool::new(threads).threads()).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        let all = self.rounds * names.len() * threads.len();
+        // By agent, by number of threads, by seed.
+        let mut measured: Vec<Vec<Vec<Measured>>> =
+            names.iter().map(|_| threads.iter().map(|_| Vec::new()).collect()).collect();
+        let mut done = 0;
+        for seed in 0..self.rounds {
+            for (name, by_threads) in names.iter().zip(&mut measured) {
+                progress(&format!("{name}, seed {seed}"), done, all);
+                for (&threads, measured) in threads.iter().zip(by_threads) {
+                    measured.push(in_a_process(album, name, threads, seed, self.steps)?);
+                    done += 1;
+                }
+            }
+        }
+        let agents = names.iter().zip(&measured).map(|(name, measured)| cost(name, &threads, measured));
+        Ok(Costs { seeds: self.rounds, agents: agents.collect::<Result<_, _>>()? })
+    }
+}
+
+/// The agents asked for, or all of them.
+fn names(asked: &[String]) -> Result<Vec<String>, Error> {
+    let mut all: Vec<&str> = AGENTS.iter().map(|kind| kind.name).collect();
+    all.push(ACTOR_EVERY_STEP);
+    for name in asked {
+        if !all.contains(&name.as_str()) {
+            let hint = suggest::hint(name, all.iter().copied());
+            return Err(Error::Usage(format!("there is no agent `{name}`{hint}")));
+        }
+    }
+    Ok(if asked.is_empty() { all.into_iter().map(str::to_owned).collect() } else { asked.to_vec() })
+}
+
+fn learner(name: &str, threads: usize, seed: u64) -> Result<(Learner, Dataset), Error> {
+    let kind = AgentKind::find(name.trim_end_matches('*'))?;
+    let mut settings = kind.defaults()?;
+    if name == ACTOR_EVERY_STEP {
+        settings.insert("actor_every".into(), 1.into());
+    }
+    let data = antmaze_large(20)?;
+    let agent = Learner::new(kind.setup(&settings)?.as_ref(), &data, 1_000_000, seed, &Pool::new(threads))?;
+    Ok((agent, data))
+}
+
+/// Measures one agent in this process.
+pub fn measure(name: &str, threads: usize, seed: u64, steps: usize) -> Result<Measured, Error> {
+    let (mut agent, data) = learner(name, threads, seed)?;
+    let (laps, _) = time_steps(&mut agent, &data, steps)?;
+    // The mean of an even and an odd step, because some agents do not do the same at both.
+    let pairs = laps.chunks(2).map(|laps| laps.iter().map(|lap| lap.whole).sum::<f64>() / laps.len() as f64);
+    Ok(Measured { ms_per_step: 1e3 * median(pairs), peak_rss_mib: peak_mib().unwrap_or(f64::NAN) })
+}
+
+fn in_a_process(
+    album: &Path,
+    name: &str,
+    threads: usize,
+    seed: usize,
+    steps: usize,
+) -> Result<Measured, Error> {
+    let failed = |what: String| Error::Numerical(format!("measuring {name}: {what}"));
+    let output = Command::new(album)
+        .args(["bench", "cost", "--measure", name, "--seed", &seed.to_string()])
+        .args(["--threads", &threads.to_string(), "--steps", &steps.to_string()])
+        .output()
+        .map_err(|e| failed(e.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|e| failed(e.to_string()))
+}
+
+fn cost(name: &str, threads: &[usize], measured: &[Vec<Measured>]) -> Result<AgentCost, Error> {
+    let (mut agent, data) = learner(name, 0, 0)?;
+    let segments = Segments::new(agent.segments()).map_err(|e| Error::Config(e.to_string()))?;
+    let mut batch = segments.batch(&data, agent.batch_size());
+    segments.gather(&data, &mut batch);
+    let time = |(&threads, measured): (&usize, &Vec<Measured>)| {
+        let times: Vec<f64> = measured.iter().map(|m| m.ms_per_step).collect();
+        let deviation = deviation(&times, Divisor::Count).unwrap_or(f64::NAN);
+        StepTime { threads, ms_per_step: median(times.into_iter()), deviation }
+    };
+    let peak = |measured: &Vec<Measured>| median(measured.iter().map(|m| m.peak_rss_mib));
+    Ok(AgentCost {
+        agent: name.to_owned(),
+        parameters: agent.parameters(),
+        gflop_per_step: agent.operations(&batch) / 1e9,
+        times: threads.iter().zip(measured).map(time).collect(),
+        value_networks: agent.value_networks(),
+        peak_rss_mib: measured.last().map_or(f64::NAN, peak),
+    })
+}
+
+impl Costs {
+    /// Writes the figures, the table and `cost.json` into a folder.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let published = Published::load().map_err(|e| Error::Numerical(e.to_string()))?;
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        crate::results::write_json(&folder.join("cost.json"), self)?;
+        let files = [
+            ("cost.svg", self.bars(&published).render()),
+            ("pareto.svg", self.pareto(&published).render()),
+            ("cost.csv", self.table().to_csv()),
+        ];
+        for (name, content) in files {
+            let path = folder.join(name);
+            atomic::write(&path, content.as_bytes()).map_err(Error::io(&path))?;
+        }
+        Ok(())
+    }
+}

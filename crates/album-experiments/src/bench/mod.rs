@@ -1,0 +1,45 @@
+//! How long a training step takes on this machine, at the sizes of antmaze-large.
+
+pub mod cost;
+pub mod step;
+
+use album::Error;
+use album_agents::{Agent, Learner};
+use album_data::{Batch, Dataset, Sampler, Segments};
+use std::time::Instant;
+
+/// Seconds of an update as training does it.
+struct Lap {
+    whole: f64,
+    /// Of these, seconds spent on sampling and gathering the batch.
+    sampling: f64,
+}
+
+/// Times `steps` updates, after a few to warm up, and returns them with their last batch.
+fn time_steps(agent: &mut Learner, data: &Dataset, steps: usize) -> Result<(Vec<Lap>, Batch), Error> {
+    const WARM_UP: usize = 6;
+    let segments = Segments::new(agent.segments()).map_err(|e| Error::Config(e.to_string()))?;
+    let sampler = Sampler::new(0, data.len());
+    let mut batch = segments.batch(data, agent.batch_size());
+    let mut laps = Vec::with_capacity(WARM_UP + steps);
+    for step in 0..(WARM_UP + steps) as u64 {
+        let start = Instant::now();
+        sampler.fill(step, batch.indices_mut());
+        segments.gather(data, &mut batch);
+        let sampling = start.elapsed().as_secs_f64();
+        agent.update(&batch, step, None);
+        laps.push(Lap { whole: start.elapsed().as_secs_f64(), sampling });
+    }
+    Ok((laps.split_off(WARM_UP), batch))
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    album_stats::median(values).unwrap_or(f64::NAN)
+}
+
+/// The largest resident memory of this process so far in MiB, where /proc tells.
+pub fn peak_mib() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix("kB")?.trim();
+    Some(kib.parse::<f64>().ok()? / 1024.0)
+}

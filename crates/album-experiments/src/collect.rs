@@ -1,0 +1,253 @@
+//! From run directories alone to studies: runs side by side, beside the published numbers.
+
+use crate::experiment::{Protocol, Source};
+use crate::plan::shell;
+use crate::published::{Published, PublishedRow};
+use crate::reference::{methods, same_setting};
+use crate::results::Results;
+use crate::studies;
+use crate::study::{Arm, Run, Study};
+use album::run::read_config;
+use album::{Error, Overrides, Problem, RunConfig, config};
+use album_agents::AGENTS;
+use album_data::ogbench::{Family, TaskName};
+use album_train::Records;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// How deep run directories are looked for.
+const DEPTH: usize = 4;
+/// What is kept beside a run's results, and in large numbers.
+const CHECKPOINTS: &str = "checkpoints";
+
+/// What [`collect`] found.
+#[derive(Debug)]
+pub struct Collection {
+    /// One for each experiment in a results folder, and one for all other runs.
+    pub studies: Vec<Study>,
+    /// Runs that were left out.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A run that no study has.
+#[derive(Debug, Serialize)]
+pub struct Skipped {
+    /// Its directory.
+    pub run: PathBuf,
+    /// Why it was left out.
+    pub reason: String,
+}
+
+impl Collection {
+    /// Runs in all studies, and how many of them are finished.
+    pub fn count(&self) -> (usize, usize) {
+        let tallies = self.studies.iter().map(Study::tally);
+        tallies.fold((0, 0), |(runs, done), tally| (runs + tally.planned, done + tally.done))
+    }
+}
+
+/// Finds the runs in some folders; `command` is what the report says it was made by.
+pub fn collect(folders: &[PathBuf], command: String) -> Result<Collection, Error> {
+    let mut places = BTreeSet::new();
+    let mut studies = Vec::new();
+    for folder in folders {
+        if Results::is_one(folder) {
+            studies.extend(studies::all(folder)?);
+        }
+        let found = find(folder, 0)?;
+        if found.is_empty() {
+            return Err(Error::Load(format!(
+                "{}: no run directory (one with a config.toml) here or up to {DEPTH} folders below",
+                folder.display()
+            )));
+        }
+        places.extend(found);
+    }
+    // What belongs to an experiment is in its study; the rest is one study more.
+    for run in studies.iter().flat_map(|study| &study.arms).flat_map(|arm| &arm.runs) {
+        if let Ok(path) = run.path.canonicalize() {
+            places.remove(&path);
+        }
+    }
+    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    for place in places {
+        match Found::read(&place) {
+            Ok(run) => found.push(run),
+            Err(error) => skipped.push(Skipped { run: place, reason: error.to_string() }),
+        }
+    }
+    if !found.is_empty() {
+        studies.push(study(found, command, &mut skipped)?);
+    }
+    Ok(Collection { studies, skipped })
+}
+
+/// The run directories in a folder; nothing is looked for inside of a run.
+fn find(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, Error> {
+    if folder.join("config.toml").is_file() {
+        return Ok(vec![folder.canonicalize().map_err(Error::io(folder))?]);
+    }
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(Error::io(folder))? {
+        let path = entry.map_err(Error::io(folder))?.path();
+        if depth < DEPTH && path.is_dir() && !path.ends_with(CHECKPOINTS) {
+            found.extend(find(&path, depth + 1)?);
+        }
+    }
+    Ok(found)
+}
+
+/// A run with what sets it apart.
+struct Found {
+    path: PathBuf,
+    config: RunConfig,
+    /// The task, by its number.
+    task: TaskName,
+    /// What differs from the agent's preset for the task and changes results, as `key=value`.
+    differs: BTreeMap<String, String>,
+    /// The command that makes it.
+    command: String,
+    records: Records,
+}
+
+impl Found {
+    fn read(path: &Path) -> Result<Found, Error> {
+        let config = read_config(path)?;
+        let Problem::Ogbench(task) = config.problem;
+        let task = task.with_number(task.task());
+        let records = Records::read(path)?;
+        let (problem, agent) = (Some(task.into()), Some(config.agent.clone()));
+        let preset = config::resolve(&Overrides { problem, agent, ..Overrides::default() })?.config;
+        let mut differs: BTreeMap<String, String> = (config.settings.iter())
+            .filter(|(key, value)| preset.settings.get(*key) != Some(value))
+            .map(|(key, value)| (key.clone(), value.to_string()))
+            .collect();
+        if config.train.steps != preset.train.steps {
+            differs.insert("steps".into(), config.train.steps.to_string());
+        }
+        let mut command = format!("album train {task} --agent {} --seed {}", config.agent, config.seed);
+        let (ours, theirs) = (&config.train, &preset.train);
+        let schedule = [
+            ("eval_every", ours.eval_every, theirs.eval_every),
+            ("eval_episodes", ours.eval_episodes as u64, theirs.eval_episodes as u64),
+        ];
+        let schedule = schedule.iter().filter(|(_, ours, theirs)| ours != theirs);
+        let schedule = schedule.map(|(key, ours, _)| format!("{key}={ours}"));
+        for pair in differs.iter().map(|(key, value)| format!("{key}={value}")).chain(schedule) {
+            command.push_str(&format!(" --set {}", shell(&pair)));
+        }
+        if config.violated_boundedness()?.is_some() {
+            command.push_str(" --allow-unbounded");
+        }
+        if let Some(data) = &config.data {
+            let name = data.file_name().unwrap_or(data.as_os_str()).to_string_lossy().into_owned();
+            command.push_str(&format!(" --data {name}"));
+            // A file of the default's name is the default at another place.
+            if name != task.dataset_file() {
+                differs.insert("data".into(), name);
+            }
+        }
+        Ok(Found { path: path.to_path_buf(), config, task, differs, command, records })
+    }
+
+    /// Agents in the order of `album agents`, then settings, then tasks, then seeds.
+    fn order(&self) -> (usize, &BTreeMap<String, String>, String, u64) {
+        let agent = AGENTS.iter().position(|kind| kind.name == self.config.agent);
+        (agent.unwrap_or(usize::MAX), &self.differs, self.task.to_string(), self.config.seed)
+    }
+
+    /// The setting under which the paper has it. On PointMaze, which the paper does not have, budgets do not matter.
+    fn published_setting(&self, method: &str, published: &Published) -> String {
+        let mut differs = self.differs.clone();
+        if matches!(self.task.environment().family, Family::PointMaze(_)) {
+            differs.remove("steps");
+        }
+        let rows = published.tables().flat_map(|table| published.rows(table).unwrap_or_default());
+        let same = |row: &&PublishedRow| {
+            let known: BTreeSet<&str> = row.settings().map(|pair| pair.0).collect();
+            row.method == method
+                && differs.keys().all(|key| known.contains(key.as_str()))
+                && row.settings().all(|(key, value)| self.has(key, value))
+        };
+        // The method itself, where the paper has it so.
+        match rows.filter(same).min_by_key(|row| row.settings().count()) {
+            Some(row) => row.setting.clone(),
+            None => joined(&differs, "=", ";"),
+        }
+    }
+
+    fn has(&self, key: &str, value: &str) -> bool {
+        let own = match key {
+            "steps" => Some(self.config.train.steps.to_string()),
+            key => self.config.settings.get(key).map(ToString::to_string),
+        };
+        own.is_some_and(|own| same_setting(&format!("x={own}"), &format!("x={value}")))
+    }
+}
+
+fn joined(pairs: &BTreeMap<String, String>, equals: &str, between: &str) -> String {
+    pairs.iter().map(|(key, value)| format!("{key}{equals}{value}")).collect::<Vec<_>>().join(between)
+}
+
+/// One study of all runs: a variant for each agent with its settings.
+fn study(mut found: Vec<Found>, command: String, skipped: &mut Vec<Skipped>) -> Result<Study, Error> {
+    let published = Published::load().map_err(|e| Error::Numerical(e.to_string()))?;
+    let methods = methods();
+    found.sort_by(|a, b| a.order().cmp(&b.order()).then_with(|| a.path.cmp(&b.path)));
+    // What all have in common sets none apart.
+    let mut common = found.first().map_or_else(BTreeMap::new, |first| first.differs.clone());
+    common.retain(|key, value| found.iter().all(|run| run.differs.get(key) == Some(value)));
+    let mut arms: Vec<Arm> = Vec::new();
+    let mut metrics = vec!["success".to_owned()];
+    for run in found {
+        let method = methods.get(&run.config.agent).cloned().unwrap_or_else(|| run.config.agent.clone());
+        let mut apart = run.differs.clone();
+        apart.retain(|key, _| !common.contains_key(key));
+        let label = match joined(&apart, " = ", ", ") {
+            settings if settings.is_empty() => method.clone(),
+            settings => format!("{method}, {settings}"),
+        };
+        let setting = run.published_setting(&method, &published);
+        let task = run.task.to_string();
+        if run.records.result.as_ref().is_some_and(|result| result.learned_values.is_some())
+            && metrics.len() == 1
+        {
+            metrics.extend(["v_max", "v_mean", "v_min", "g_b_satisfied"].map(str::to_owned));
+        }
+        let place = match arms.iter().position(|arm| arm.label == label && arm.task == task) {
+            Some(place) => place,
+            None => {
+                let (baseline, at, source, runs) = (None, None, Source::Agent, Vec::new());
+                arms.push(Arm { label, method, setting, task, baseline, at, source, runs });
+                arms.len() - 1
+            }
+        };
+        let arm = &mut arms[place];
+        let seed = run.config.seed;
+        if let Some(twin) = arm.runs.iter().find(|twin| twin.seed == seed) {
+            let reason = format!("{} is the same run (seed {seed})", twin.path.display());
+            skipped.push(Skipped { run: run.path, reason });
+            continue;
+        }
+        let (records, failure) = (Some(run.records), None);
+        arm.runs.push(Run { seed, path: run.path, command: run.command, records, failure });
+    }
+    Ok(Study {
+        name: "runs".into(),
+        title: "Runs side by side".into(),
+        question: match joined(&common, " = ", ", ") {
+            settings if settings.is_empty() => String::new(),
+            settings => format!("All runs differ from their agents' presets by {settings}."),
+        },
+        reference: String::new(),
+        scale: None,
+        published: None,
+        protocol: Protocol::Final,
+        metrics,
+        value_maps: false,
+        command,
+        arms,
+        outputs: None,
+    })
+}

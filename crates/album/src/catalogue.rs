@@ -1,0 +1,139 @@
+//! The datasets of OGBench: what they are, how to get them, and which are on this machine.
+
+use crate::error::Error;
+use album_base::cache;
+use album_data::ogbench::{Environment, Family, Recording, TaskName};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// All datasets.
+#[derive(Debug, Serialize)]
+pub struct Catalogue {
+    /// Where files are looked for.
+    pub folders: Vec<PathBuf>,
+    /// Group by group.
+    pub datasets: Vec<Listed>,
+}
+
+/// One dataset.
+#[derive(Debug, Serialize)]
+pub struct Listed {
+    /// As `album data fetch` takes it.
+    pub name: String,
+    /// What it belongs to.
+    pub group: Group,
+    /// The environment it was recorded in.
+    pub environment: &'static str,
+    /// How it was recorded: `navigate`, `play`, ...
+    pub kind: &'static str,
+    /// Numbers in an observation.
+    pub observation_dim: usize,
+    /// Numbers in an action.
+    pub action_dim: usize,
+    /// Steps of an episode.
+    pub horizon: usize,
+    /// How many tasks the environment has.
+    pub tasks: usize,
+    /// The number of the default task.
+    pub default_task: usize,
+    /// The name of the default task.
+    pub task: String,
+    /// The paper's coefficient of behaviour cloning, on its ten datasets.
+    pub alpha_bc: Option<f64>,
+    /// How to get it, the quickest way first.
+    pub get: Vec<Way>,
+    /// The file, if it is here.
+    pub file: Option<PathBuf>,
+    /// Its size.
+    pub bytes: Option<u64>,
+    /// How many episodes the file has, and whether those are all.
+    pub recording: Option<Recording>,
+    /// The file of held-out episodes, if it is here.
+    pub validation_file: Option<PathBuf>,
+}
+
+/// What a dataset belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// The ten datasets of the paper.
+    Paper,
+    /// The native environment.
+    PointMaze,
+    /// All others.
+    Other,
+}
+
+/// A way to get a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// `album train` records it.
+    FirstUse,
+    /// `album data generate`.
+    Generate,
+    /// `album data fetch`.
+    Fetch,
+}
+
+impl Way {
+    /// As tables have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::FirstUse => "first use",
+            Way::Generate => "generate",
+            Way::Fetch => "fetch",
+        }
+    }
+}
+
+/// Lists all datasets and looks for their files.
+pub fn catalogue() -> Result<Catalogue, Error> {
+    let folders = vec![cache::folder()?, cache::ogbench_folder()?];
+    let mut datasets: Vec<Listed> =
+        TaskName::all().filter(TaskName::is_default).map(|task| dataset(&task, &folders)).collect();
+    datasets.sort_by_key(|dataset| dataset.group as u8); // stable: the order of families stays
+    Ok(Catalogue { folders, datasets })
+}
+
+fn dataset(task: &TaskName, folders: &[PathBuf]) -> Listed {
+    let environment = task.environment();
+    let kind = task.data_kind();
+    let find = |name: String| folders.iter().map(|folder| folder.join(&name)).find(|path| path.is_file());
+    let file = find(task.dataset_file());
+    // The paper's datasets are `navigate` and `play`, the first kind of each environment.
+    let published = album_agents::agents::album::KIND
+        .preset_file()
+        .ok()
+        .and_then(|file| file.paper.get(environment.name));
+    let alpha_bc = published.and_then(|section| section.values.get("alpha_bc")?.as_float());
+    let alpha_bc = alpha_bc.filter(|_| kind == environment.data_kinds[0]);
+    let point = matches!(environment.family, Family::PointMaze(_));
+    let arm = matches!(environment.family, Family::Cube(_) | Family::Scene | Family::Puzzle { .. });
+    Listed {
+        name: task.dataset_name(),
+        group: match alpha_bc {
+            Some(_) => Group::Paper,
+            None if point => Group::PointMaze,
+            None => Group::Other,
+        },
+        environment: environment.name,
+        kind,
+        observation_dim: environment.observation_dim,
+        action_dim: environment.action_dim,
+        horizon: environment.horizon,
+        tasks: Environment::TASKS,
+        default_task: environment.default_task,
+        task: task.to_string(),
+        alpha_bc,
+        get: match kind {
+            "navigate" if point => vec![Way::FirstUse, Way::Generate, Way::Fetch],
+            "play" | "noisy" if arm => vec![Way::Generate, Way::Fetch],
+            _ => vec![Way::Fetch],
+        },
+        recording: file.as_ref().and_then(|path| Recording::read(path, task).ok()),
+        bytes: file.as_ref().and_then(|path| path.metadata().ok()).map(|metadata| metadata.len()),
+        validation_file: find(task.validation_file()),
+        file,
+    }
+}

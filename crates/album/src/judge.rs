@@ -1,0 +1,107 @@
+//! A look at what a run has learned: its policy in the environment, and its critic over the data.
+
+use crate::error::Error;
+use crate::resources::Resources;
+use crate::run::Trained;
+use crate::video;
+use album_agents::Agent;
+use album_tabular::{ValueSummary, in_sample_values};
+use album_train::{
+    Episode, EvaluationPlan, Outcome, RunResult, StopFlag, critic_statistics, episode_seeds, evaluate,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Every third step is a frame, and OGBench's arm moves 20 times a second: about twice as fast as it is.
+const FRAMES_PER_SECOND: f64 = 15.0;
+
+/// What to look at.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    /// Episodes to run; 0 needs no environment.
+    pub episodes: usize,
+    /// The checkpoint of this step; the latest where there is none.
+    pub step: Option<u64>,
+    /// The seed of the episodes; the run's where there is none.
+    pub seed: Option<u64>,
+    /// Films of the first episodes, as GIFs in the run's folder `videos`.
+    pub videos: usize,
+    /// Whether to look at the critic too, which needs the data.
+    pub critic: bool,
+}
+
+/// What [`judge`] saw.
+#[derive(Debug, Serialize)]
+pub struct Judgement {
+    /// As `result.json` has it, with one evaluation.
+    #[serde(flatten)]
+    pub result: RunResult,
+    /// Processes or native environments that ran the episodes.
+    pub workers: usize,
+    /// Episodes that ran side by side.
+    #[serde(skip)]
+    pub slots: usize,
+    /// One by one.
+    pub episodes: Vec<Episode>,
+    /// What went wrong without stopping it.
+    pub warnings: Vec<String>,
+    /// The films.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub videos: Vec<PathBuf>,
+    /// The critic, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critic: Option<Critic>,
+}
+
+/// The critic over a fixed sample of the data, and the best values that the data supports.
+#[derive(Debug, Serialize)]
+pub struct Critic {
+    /// By the names of the logged columns.
+    pub learned: BTreeMap<String, f64>,
+    /// V*_D.
+    pub v_star: ValueSummary,
+}
+
+/// Looks at a run. Nothing in its directory changes, but for films.
+pub fn judge(run: &Path, look: &Look, resources: &Resources, stop: &StopFlag) -> Result<Judgement, Error> {
+    let start = Instant::now();
+    let trained = Trained::open(run, look.step, resources)?;
+    let data = look.critic.then(|| trained.data()).transpose()?;
+    let Trained { config, mut agent, checkpoint } = trained;
+    let step = checkpoint.step();
+    let seeds = episode_seeds(look.seed.unwrap_or(config.seed), step, look.episodes);
+    let plan = EvaluationPlan { step, seeds, paths: 0, videos: look.videos.min(look.episodes) };
+    let mut envs = config.problem.environments(look.episodes, resources)?;
+    let outcome = evaluate(agent.policy().as_mut(), envs.as_mut(), &plan, stop)?;
+    let Some(Outcome { evaluation, seconds, warnings, videos }) = outcome else {
+        return Err(Error::Stopped("evaluation stopped; nothing was changed".into()));
+    };
+    let mut films = Vec::new();
+    for (number, frames) in videos.iter().enumerate() {
+        let folder = run.join("videos");
+        std::fs::create_dir_all(&folder).map_err(Error::io(&folder))?;
+        let path = folder.join(format!("step_{step:09}-episode_{number:03}.gif"));
+        video::write_gif(&path, frames, FRAMES_PER_SECOND)?;
+        films.push(path);
+    }
+    let critic = match &data {
+        Some(data) => {
+            let v_star = in_sample_values(data, config.setup()?.common().gamma)?.summary;
+            Some(Critic { learned: critic_statistics(&mut agent, data)?, v_star })
+        }
+        None => None,
+    };
+    let summary = (look.episodes > 0).then(|| evaluation.summary());
+    let result = RunResult {
+        success: summary.as_ref().map(|summary| summary.success),
+        evaluations: summary.into_iter().collect(),
+        wall_seconds: start.elapsed().as_secs_f64(),
+        eval_seconds: seconds,
+        ..RunResult::of(&checkpoint, step == config.train.steps, agent.parameters())
+    }
+    .with_versions(envs.versions());
+    let (workers, slots, episodes) = (envs.workers(), envs.slots(), evaluation.episodes);
+    Ok(Judgement { result, workers, slots, episodes, warnings, videos: films, critic })
+}

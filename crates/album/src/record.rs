@@ -1,0 +1,187 @@
+//! Recording a dataset by its official recipe: training episodes, and a tenth as many for validation.
+
+use crate::error::Error;
+use album_data::ogbench::{Family, MazeSize, TaskName};
+use album_envs::play::{self, Outcome, RecordError, Recorder, Split};
+use album_envs::{EnvError, Python, navigate};
+use album_train::StopFlag;
+use serde::Serialize;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct RecordRequest<'a> {
+    /// Any task of the dataset.
+    pub task: TaskName,
+    /// Training episodes; those of the official data where there is no number.
+    pub episodes: Option<NonZero<usize>>,
+    /// Processes or threads; the data does not depend on their number.
+    pub workers: NonZero<usize>,
+    /// Of all randomness.
+    pub seed: u64,
+    /// Where the two files go.
+    pub folder: &'a Path,
+    /// A Python with the package ogbench; found as `album train` finds it where there is none.
+    pub python: Option<&'a Path>,
+}
+
+/// What was recorded.
+#[derive(Debug, Serialize)]
+pub struct Recorded {
+    /// The dataset's name.
+    pub dataset: String,
+    /// Of all randomness.
+    pub seed: u64,
+    /// The training episodes.
+    pub train: RecordedFile,
+    /// The validation episodes.
+    pub validation: RecordedFile,
+    /// Versions of what recorded the data; nothing for native environments and for files that were there.
+    pub packages: Option<String>,
+    /// How long it took.
+    pub wall_seconds: f64,
+}
+
+/// A file of recorded episodes.
+#[derive(Debug, Serialize)]
+pub struct RecordedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Episodes in it.
+    pub episodes: usize,
+    /// Rows of each.
+    pub rows: usize,
+    /// Whether the file was made now, or was there already.
+    pub made: bool,
+}
+
+/// What a recording tells as it goes.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Processes start to record this.
+    Begun(String),
+    /// From these processes.
+    Play(play::Event<'a>),
+}
+
+impl RecordRequest<'_> {
+    /// Records what is not there yet, until the flag is raised; the same call goes on from there.
+    pub fn record(&self, stop: &StopFlag, observer: &mut dyn FnMut(Event<'_>)) -> Result<Recorded, Error> {
+        let start = Instant::now();
+        let (environment, kind) = (self.task.environment(), self.task.data_kind());
+        let recorded = match environment.family {
+            Family::PointMaze(size) if kind == "navigate" => self.navigate(size)?,
+            _ => match play::Recipe::published(environment, kind, self.seed) {
+                Some(recipe) => {
+                    let episodes = self.episodes.map_or(recipe.episodes, NonZero::get);
+                    self.play(&play::Recipe { episodes, ..recipe }, stop, observer)?
+                }
+                None => return Err(self.refusal()),
+            },
+        };
+        Ok(Recorded { wall_seconds: start.elapsed().as_secs_f64(), ..recorded })
+    }
+
+    fn refusal(&self) -> Error {
+        let name = self.task.dataset_name();
+        let why = match self.task.environment().family {
+            Family::PointMaze(_) => format!("album has no recipe for `{}` data", self.task.data_kind()),
+            _ => "its recipe needs expert policies that are not in the package ogbench".to_owned(),
+        };
+        Error::Config(format!(
+            "{name} cannot be recorded: {why}; `album data fetch {name}` downloads the official files"
+        ))
+    }
+
+    fn recorded(&self, [train, validation]: [RecordedFile; 2], packages: Option<String>) -> Recorded {
+        let dataset = self.task.dataset_name();
+        Recorded { dataset, seed: self.seed, train, validation, packages, wall_seconds: 0.0 }
+    }
+
+    /// PointMaze is native and takes seconds.
+    fn navigate(&self, size: MazeSize) -> Result<Recorded, Error> {
+        let published = navigate::Recipe::train(size, self.seed);
+        let episodes = self.episodes.map_or(published.episodes, NonZero::get);
+        let train = navigate::Recipe { episodes, ..published };
+        let validation = navigate::Recipe {
+            episodes: episodes.div_ceil(10),
+            ..navigate::Recipe::validation(size, self.seed)
+        };
+        std::fs::create_dir_all(self.folder).map_err(Error::io(self.folder))?;
+        let file = |recipe: &navigate::Recipe, name: String| {
+            let path = self.folder.join(name);
+            let made = navigate::cached(&path, recipe, self.workers).map_err(env_error)?;
+            Ok::<_, Error>(RecordedFile { path, episodes: recipe.episodes, rows: recipe.rows, made })
+        };
+        let files =
+            [file(&train, self.task.dataset_file())?, file(&validation, self.task.validation_file())?];
+        Ok(self.recorded(files, None))
+    }
+
+    fn play(
+        &self,
+        recipe: &play::Recipe,
+        stop: &StopFlag,
+        observer: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Recorded, Error> {
+        let there = |split| recipe.is_recorded(self.folder, split).map_err(record_error);
+        let (train, validation) = (there(Split::Train)?, there(Split::Validation)?);
+        let packages = if train && validation {
+            // Left over if the last process was killed in its last moment.
+            let _ = std::fs::remove_dir_all(recipe.work_folder(self.folder));
+            None
+        } else {
+            Some(self.missing(recipe, stop, observer)?)
+        };
+        let file = |split, there: bool| RecordedFile {
+            path: recipe.file(self.folder, split),
+            episodes: recipe.episodes_of(split),
+            rows: recipe.rows,
+            made: !there,
+        };
+        Ok(self.recorded([file(Split::Train, train), file(Split::Validation, validation)], packages))
+    }
+
+    /// Records what is missing, and returns the versions of the packages that did.
+    fn missing(
+        &self,
+        recipe: &play::Recipe,
+        stop: &StopFlag,
+        observer: &mut dyn FnMut(Event<'_>),
+    ) -> Result<String, Error> {
+        let python = Python::find(self.python).map_err(env_error)?;
+        std::fs::create_dir_all(self.folder).map_err(Error::io(self.folder))?;
+        observer(Event::Begun(recipe.to_string()));
+        let outcome = Recorder {
+            recipe,
+            folder: self.folder,
+            python: &python,
+            workers: self.workers,
+            chunk: Recorder::CHUNK,
+            limits: Recorder::LIMITS,
+            stop: &|| stop.is_set(),
+            observer: &mut |event| observer(Event::Play(event)),
+        }
+        .record();
+        match outcome.map_err(record_error)? {
+            Outcome::Done { packages } => Ok(packages),
+            Outcome::Stopped { episodes, of } => Err(Error::Stopped(format!(
+                "stopped with {episodes} of {of} episodes kept in {}; the same command goes on from there",
+                recipe.work_folder(self.folder).display()
+            ))),
+        }
+    }
+}
+
+fn env_error(error: EnvError) -> Error {
+    record_error(error.into())
+}
+
+fn record_error(error: RecordError) -> Error {
+    match error.is_io() {
+        true => Error::Tool(error.to_string()),
+        false => Error::Load(error.to_string()),
+    }
+}

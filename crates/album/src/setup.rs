@@ -1,0 +1,126 @@
+//! What cargo alone does not install: a Python environment for OGBench, tried out before it is called ready.
+
+use crate::error::Error;
+use album_data::ogbench::TaskName;
+use album_envs::python::{self, REQUIREMENTS};
+use album_envs::{Answer, EnvError, EnvPool, EnvSpec, Limits, Python, Suite, WorkerError, WorkerPool};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A Python environment that works.
+#[derive(Debug, Serialize)]
+pub struct Installation {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its Python.
+    pub interpreter: PathBuf,
+    /// Versions of its packages.
+    pub versions: BTreeMap<String, String>,
+    /// What was tried.
+    pub environments: Vec<Trial>,
+}
+
+/// A few steps in an environment.
+#[derive(Debug, Serialize)]
+pub struct Trial {
+    /// Its name.
+    pub environment: &'static str,
+    /// Numbers in an observation.
+    pub observation_dim: usize,
+    /// Numbers in an action.
+    pub action_dim: usize,
+    /// Steps of an episode.
+    pub horizon: usize,
+    /// Until a worker was ready, with its packages loaded and its environment made.
+    pub start_seconds: f64,
+    /// Of the first reset.
+    pub reset_seconds: f64,
+    /// Mean of a few steps.
+    pub step_seconds: f64,
+}
+
+/// One task of each family, the quickest.
+const TASKS: [&str; 7] = [
+    "pointmaze-medium-navigate-singletask-v0",
+    "antmaze-medium-navigate-singletask-v0",
+    "humanoidmaze-medium-navigate-singletask-v0",
+    "antsoccer-arena-navigate-singletask-v0",
+    "cube-single-play-singletask-v0",
+    "scene-play-singletask-v0",
+    "puzzle-3x3-play-singletask-v0",
+];
+
+const STEPS: usize = 5;
+
+/// Makes an environment with ogbench at `path`, or in the cache, from a Python; `say` hears what is being done.
+pub fn ogbench(path: Option<&Path>, python: &Path, say: &mut dyn FnMut(&str)) -> Result<Installation, Error> {
+    let path = match path {
+        // The interpreter must be found from any directory.
+        Some(path) => std::path::absolute(path).map_err(Error::io(path))?,
+        None => python::default_folder().map_err(failure)?,
+    };
+    let python = python::set_up_from(python, &path, REQUIREMENTS, say).map_err(failure)?;
+    let (interpreter, mut versions) = (python.interpreter().to_owned(), BTreeMap::new());
+    let mut environments = Vec::new();
+    for task in TASKS {
+        let task: TaskName = task.parse().map_err(|e| Error::Config(format!("{e}")))?;
+        say(&format!("trying {}", task.environment().name));
+        environments.push(try_out(&task, &python, &mut versions).map_err(failure)?);
+    }
+    Ok(Installation { path, interpreter, versions, environments })
+}
+
+/// Starts an episode and takes a few steps. The worker checks that the environment has the shape in album's table.
+fn try_out(
+    task: &TaskName,
+    python: &Python,
+    versions: &mut BTreeMap<String, String>,
+) -> Result<Trial, EnvError> {
+    let start = Instant::now();
+    let mut envs = WorkerPool::new(Suite::ogbench(task), 1, python, Limits::default())?;
+    let start_seconds = start.elapsed().as_secs_f64();
+    versions.clone_from(envs.versions());
+    let start = Instant::now();
+    envs.reset(0, 0, false)?;
+    answer(&mut envs, task)?;
+    let reset_seconds = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    let EnvSpec { observation_dim, action_dim, horizon } = envs.spec();
+    let action = vec![0.0; action_dim];
+    for _ in 0..STEPS {
+        envs.step(0, &action)?;
+        answer(&mut envs, task)?;
+    }
+    Ok(Trial {
+        environment: task.environment().name,
+        observation_dim,
+        action_dim,
+        horizon,
+        start_seconds,
+        reset_seconds,
+        step_seconds: start.elapsed().as_secs_f64() / STEPS as f64,
+    })
+}
+
+/// Waits for the answer of slot 0.
+fn answer(envs: &mut dyn EnvPool, task: &TaskName) -> Result<(), EnvError> {
+    loop {
+        match envs.wait()?.pop() {
+            None => {}
+            Some((_, Answer::Lost { reason })) => {
+                let environment = task.environment_id();
+                return Err(WorkerError::Failed { environment, reason, said: String::new() }.into());
+            }
+            Some(_) => return Ok(()),
+        }
+    }
+}
+
+fn failure(error: EnvError) -> Error {
+    match &error {
+        EnvError::Python(e) if !e.is_io() => Error::Config(error.to_string()),
+        _ => Error::Tool(error.to_string()),
+    }
+}

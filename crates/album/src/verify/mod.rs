@@ -1,0 +1,144 @@
+//! Every statement of the theory, measured: checks that can fail, and a page with their figures.
+
+mod figures;
+
+use crate::error::Error;
+use album_base::atomic;
+use album_base::number::compact;
+use album_report::html::Page;
+use album_report::table::{Cell, Status, Table};
+use album_tabular::MudWorld;
+use album_tabular::theory::{Check, Effort, Group};
+use figures::{Illustration, draw};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Random MDPs per statement.
+const INSTANCES: usize = 200;
+
+/// What [`verify`] found.
+#[derive(Debug)]
+pub struct Verification {
+    /// One line for each statement.
+    pub checks: Vec<Check>,
+    /// How long it took.
+    pub seconds: f64,
+    command: String,
+    illustrations: Vec<Illustration>,
+}
+
+/// Checks the statements of some groups on this many MudWorlds and on random MDPs.
+///
+/// `progress` hears the name of a group, what is being done, and the share of the group that is done.
+pub fn verify(
+    groups: &[Group],
+    seeds: u16,
+    progress: &dyn Fn(&str, &str, f64),
+) -> Result<Verification, Error> {
+    let start = Instant::now();
+    let names: String = match groups.len() == Group::ALL.len() {
+        true => String::new(),
+        false => groups.iter().map(|group| format!(" {}", group.name())).collect(),
+    };
+    let (mut checks, mut illustrations) = (Vec::new(), Vec::new());
+    for group in groups {
+        let effort = Effort {
+            seeds: seeds.into(),
+            size: MudWorld::SIZE,
+            instances: INSTANCES,
+            progress: &|what: &str, share: f64| progress(group.name(), what, share),
+        };
+        let verified = group.verify(&effort)?;
+        checks.extend(verified.checks);
+        illustrations.extend(draw(verified.evidence, effort.size));
+    }
+    Ok(Verification {
+        checks,
+        seconds: start.elapsed().as_secs_f64(),
+        command: format!("album verify{names} --seeds {seeds}"),
+        illustrations,
+    })
+}
+
+impl Verification {
+    /// How many checks failed.
+    pub fn failed(&self) -> usize {
+        self.checks.iter().filter(|check| !check.passed).count()
+    }
+
+    /// One table per group, with its name.
+    pub fn tables(&self) -> Vec<(&'static str, Table)> {
+        let groups = Group::ALL.into_iter().filter_map(|group| {
+            let checks: Vec<&Check> = self.checks.iter().filter(|check| check.name == group).collect();
+            let empty = Table::new(["statement", "measured", "bound", "verdict"]).wrap(0, 70);
+            let table = checks.iter().fold(empty, |table, check| {
+                table.row([
+                    Cell::from(check.statement.as_str()),
+                    Cell::from(compact(check.measured)),
+                    Cell::from(check.bound.as_str()),
+                    if check.passed { Cell::good("holds") } else { Cell::bad("FAILS") },
+                ])
+            });
+            (!checks.is_empty()).then_some((group.name(), table))
+        });
+        groups.collect()
+    }
+
+    /// Writes `report.html`, `checks.csv` and the figures into a folder, and returns the path of the page.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let figures =
+            self.illustrations.iter().map(|shown| (format!("{}.svg", shown.id), shown.figure.render()));
+        let files = figures.chain([
+            ("checks.csv".to_owned(), self.all_checks().to_csv()),
+            ("report.html".to_owned(), self.page().render()),
+        ]);
+        for (name, content) in files {
+            let path = folder.join(name);
+            atomic::write(&path, content.as_bytes()).map_err(Error::io(&path))?;
+        }
+        Ok(folder.join("report.html"))
+    }
+
+    fn all_checks(&self) -> Table {
+        let empty = Table::new(["group", "statement", "measured", "bound", "verdict"]);
+        self.checks.iter().fold(empty, |table, check| {
+            table.row([
+                Cell::from(check.name.name()),
+                Cell::from(check.statement.as_str()),
+                Cell::from(check.measured),
+                Cell::from(check.bound.as_str()),
+                Cell::from(if check.passed { "holds" } else { "FAILS" }),
+            ])
+        })
+    }
+
+    fn page(&self) -> Page {
+        let (failed, all) = (self.failed(), self.checks.len());
+        let (status, verdict) = match failed {
+            0 => (Status::Good, format!("All {all} checks hold.")),
+            _ => (Status::Bad, format!("{failed} of {all} checks fail.")),
+        };
+        let mut page = Page::new("The Lifted Bellman LP, verified")
+            .callout(status, verdict)
+            .paragraph(
+                "Each line gives a statement and the instances it was tried on, what was measured, and the bound that \
+                 the measurement must keep.",
+            )
+            .section("Checks");
+        for (name, table) in self.tables() {
+            page = page.subsection(name).table(table);
+        }
+        for Illustration { heading, id, figure, caption } in &self.illustrations {
+            if let Some(heading) = heading {
+                page = page.section(*heading);
+            }
+            page = page.figure(*id, figure.clone(), caption.as_str());
+        }
+        page.section("Command").code(&*self.command).footer(format!(
+            "album {}, {:.0} s",
+            env!("CARGO_PKG_VERSION"),
+            self.seconds
+        ))
+    }
+}
