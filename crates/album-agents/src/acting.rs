@@ -4,7 +4,7 @@ use crate::Encoding;
 use crate::algorithm::Decide;
 use crate::noise;
 use album_base::rng;
-use album_data::View;
+use album_data::{ActionSpace, View};
 use album_nn::{Pool, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
@@ -12,7 +12,8 @@ use std::collections::HashMap;
 
 /// A policy that acts, on any thread, while the agent it came from may go on learning.
 pub trait Policy: Send {
-    /// Writes the action for each observation, row by row, within [-1, 1]. `moments` says where in which episode a row
+    /// Writes the action for each observation, row by row: numbers in the physical units of the data, or the index of a
+    /// choice. `moments` says where in which episode a row
     /// is. What is done for a row depends on its observation and its episode, not on the other rows.
     fn act(&mut self, observations: &[f32], moments: &[Moment], actions: &mut Vec<f32>);
 }
@@ -111,7 +112,7 @@ const MOST_PLANS: usize = 1024;
 pub(crate) struct Acting {
     encoding: Encoding,
     decide: Decide,
-    action_dim: usize,
+    actions: ActionSpace,
     /// Actions of one decision that are executed.
     open_loop: usize,
     /// Decided and not yet executed, by episode.
@@ -120,10 +121,10 @@ pub(crate) struct Acting {
 }
 
 impl Acting {
-    pub(crate) fn new(encoding: Encoding, decide: Decide, action_dim: usize, open_loop: usize) -> Self {
+    pub(crate) fn new(encoding: Encoding, decide: Decide, actions: ActionSpace, open_loop: usize) -> Self {
         // Few rows at a time: more threads would wait for each other.
         let tape = Tape::new(&Pool::new(1));
-        Acting { encoding, decide, action_dim, open_loop, plans: HashMap::new(), tape }
+        Acting { encoding, decide, actions, open_loop, plans: HashMap::new(), tape }
     }
 
     /// Actions for some rows, `open_loop` of them in each row of the result.
@@ -138,7 +139,14 @@ impl Acting {
         let s = tape.constant_with(observations.rows(), self.encoding.dim(), fill);
         let streams = RefCell::new(moments.iter().map(stream).collect());
         let decided = (self.decide)(&Situation { tape, s, streams: &streams });
-        decided.clip(-1.0, 1.0).with_value(<[f32]>::to_vec)
+        match &self.actions {
+            ActionSpace::Discrete { .. } => decided.with_value(<[f32]>::to_vec),
+            space @ ActionSpace::Continuous { .. } => {
+                let mut actions = decided.clip(-1.0, 1.0).with_value(<[f32]>::to_vec);
+                space.to_physical(&mut actions);
+                actions
+            }
+        }
     }
 }
 
@@ -162,15 +170,16 @@ impl Policy for Acting {
             let seen: Vec<f32> = due.iter().flat_map(|&i| rows.row(i)).copied().collect();
             let due: Vec<Moment> = due.iter().map(|&i| moments[i]).collect();
             let decided = self.decisions(View::new(&seen, due.len(), dim), &due);
-            let width = self.open_loop * self.action_dim;
+            let width = self.open_loop * self.actions.dim();
             for (moment, plan) in due.iter().zip(decided.chunks_exact(width)) {
                 self.plans.insert(moment.episode, plan.to_vec());
             }
         }
         for moment in moments {
-            let at = (moment.step % h) as usize * self.action_dim;
+            let width = self.actions.dim();
+            let at = (moment.step % h) as usize * width;
             let plan = self.plans.get(&moment.episode).map_or(&[][..], Vec::as_slice);
-            actions.extend_from_slice(&plan[at..at + self.action_dim]);
+            actions.extend_from_slice(&plan[at..at + width]);
         }
         // Episodes that ended within a plan leave it behind.
         if self.plans.len() > MOST_PLANS.max(moments.len()) {

@@ -2,6 +2,7 @@
 
 use crate::acting::Policy;
 use crate::blueprint::Blueprint;
+use crate::registry::{AGENTS, AgentKind};
 use album_data::{Batch, SegmentConfig, View};
 use album_nn::{Adam, Mlp, Tensor, TensorError};
 use std::borrow::Cow;
@@ -30,6 +31,17 @@ pub trait Agent {
 
     /// The state value of each observation, in units of the data's rewards; `None` where the algorithm has none.
     fn value(&mut self, observations: View<'_>) -> Option<Vec<f32>>;
+
+    /// The value of each action in its observation, in units of the data's rewards; `None` where the algorithm has none for
+    /// single actions. Actions are those that a [`Policy`] returns: in physical units, or the index of a choice.
+    fn q(&mut self, _observations: View<'_>, _actions: View<'_>) -> Option<Vec<f32>> {
+        None
+    }
+
+    /// The same for all choices of each observation, side by side; `None` where actions are continuous.
+    fn q_of_choices(&mut self, _observations: View<'_>) -> Option<Vec<f32>> {
+        None
+    }
 
     /// Trainable parameters of all networks.
     fn parameters(&self) -> usize;
@@ -131,6 +143,16 @@ pub enum AgentError {
     /// Hyperparameters that cannot be read.
     #[error("{0}")]
     Settings(String),
+    /// Discrete actions for an algorithm that needs numbers.
+    #[error(
+        "the data has {choices} discrete actions, and this agent needs continuous ones; agents that learn discrete actions: {agents}"
+    )]
+    Discrete {
+        /// How many actions there are to choose from.
+        choices: usize,
+        /// The agents that would do.
+        agents: String,
+    },
     /// No algorithm of this name.
     #[error("there is no agent `{name}`{hint}")]
     Unknown {
@@ -161,4 +183,13 @@ pub enum AgentError {
     /// A tensor of another name or shape.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+}
+
+impl AgentError {
+    /// The refusal of an agent that needs continuous actions.
+    pub(crate) fn discrete(choices: usize) -> Self {
+        let fits = |kind: &&AgentKind| kind.learns_discrete();
+        let names: Vec<&str> = AGENTS.iter().filter(fits).map(|kind| kind.name).collect();
+        AgentError::Discrete { choices, agents: names.join(", ") }
+    }
 }

@@ -7,8 +7,11 @@ use crate::common::Common;
 use crate::encoding::Encoding;
 use crate::networks::{NetworkId, Networks};
 use crate::noise::Noise;
-use album_data::{Batch, Dataset, SegmentConfig, View};
-use album_nn::{Tape, Var};
+use crate::parts::critic::Aggregate;
+use crate::parts::flow::Through;
+use crate::parts::head::taken;
+use album_data::{ActionSpace, Batch, Dataset, SegmentConfig, View};
+use album_nn::{Mlp, MlpSpec, Tape, Var};
 use std::cell::{Cell, RefCell};
 
 /// The hyperparameters of an algorithm, which make one.
@@ -29,6 +32,14 @@ pub trait Setup: std::fmt::Debug {
         None
     }
 
+    /// Refuses actions that it cannot learn. Most algorithms need numbers.
+    fn check_actions(&self, actions: &ActionSpace) -> Result<(), AgentError> {
+        match actions {
+            ActionSpace::Continuous { .. } => Ok(()),
+            ActionSpace::Discrete { n } => Err(AgentError::discrete(*n)),
+        }
+    }
+
     /// Makes the networks and the algorithm that trains them.
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm>;
 }
@@ -40,8 +51,21 @@ pub struct Sizes {
     pub s: usize,
     /// Columns of an action.
     pub a: usize,
+    /// How many actions there are to choose from, where an action is the index of a choice.
+    pub choices: Option<usize>,
     /// What [`Setup::value_range`] found.
     pub value_range: Option<[f32; 2]>,
+}
+
+impl Sizes {
+    /// The network of Q, from what `spec` makes of its inputs: state and action, or the state with an output for each
+    /// choice.
+    pub fn q_spec(&self, spec: impl Fn(usize) -> MlpSpec) -> MlpSpec {
+        match self.choices {
+            None => spec(self.s + self.a),
+            Some(outputs) => MlpSpec { outputs, ..spec(self.s) },
+        }
+    }
 }
 
 /// The part of an agent that is in its paper.
@@ -59,7 +83,8 @@ pub trait Algorithm: Send {
     /// The sum of the losses of [`Inputs::stage`] on one batch.
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t>;
 
-    /// How the policy acts, with copies of the networks that it needs. The actions are clipped to [-1, 1] afterwards.
+    /// How the policy acts, with copies of the networks that it needs. Continuous actions are clipped to [-1, 1] afterwards
+    /// and brought to their physical units; a discrete one is its index.
     fn decide(&self, nets: &Networks) -> Decide;
 
     /// How many actions, side by side in a row of what [`Algorithm::decide`] returns, are executed before the next
@@ -70,6 +95,11 @@ pub trait Algorithm: Send {
 
     /// The state value network, where there is one.
     fn value(&self) -> Option<NetworkId> {
+        None
+    }
+
+    /// The network of Q for single actions, where there is one, and what makes one value of its members.
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
         None
     }
 
@@ -121,12 +151,15 @@ pub struct Inputs<'t, 'a> {
     pub total_steps: u64,
     /// Whether the measures will be read: what is only measured need not be computed otherwise.
     pub measured: bool,
+    pub(crate) choices: Option<usize>,
     pub(crate) batch: &'a Batch,
     pub(crate) encoding: &'a Encoding,
     pub(crate) reward_scale: f32,
     pub(crate) noise: RefCell<&'a mut Noise>,
     /// Ranges of blocks of [s; s'; s_K] that are encoded already.
     pub(crate) encoded: Cell<[Option<(usize, usize, Var<'t>)>; 3]>,
+    /// `[s, a]`, where it is joined already.
+    pub(crate) joined: Cell<Option<Var<'t>>>,
 }
 
 impl<'t> Inputs<'t, '_> {
@@ -188,7 +221,17 @@ impl<'t> Inputs<'t, '_> {
 
     /// States and actions side by side, `[s, a]`.
     pub fn s_a(&self) -> Var<'t> {
-        self.beside_states(self.batch.actions())
+        let s_a = self.joined.get().unwrap_or_else(|| self.beside_states(self.batch.actions()));
+        self.joined.set(Some(s_a));
+        s_a
+    }
+
+    /// Q of every member at the recorded states and actions.
+    pub fn q(&self, net: &Mlp, through: Through) -> Var<'t> {
+        match self.choices {
+            None => through.apply(net, self.s_a()),
+            Some(choices) => taken(through.apply(net, self.s()), self.a(), choices),
+        }
     }
 
     /// States and chunks of actions side by side.

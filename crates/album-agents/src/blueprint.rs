@@ -3,7 +3,7 @@
 use crate::Encoding;
 use crate::agent::AgentError;
 use crate::algorithm::{Setup, Sizes};
-use album_data::Dataset;
+use album_data::{ActionSpace, Dataset};
 use serde::{Deserialize, Serialize};
 
 /// Everything that networks and policy depend on beside the hyperparameters. A checkpoint holds it, so that an agent can
@@ -14,6 +14,9 @@ pub struct Blueprint {
     pub encoding: Encoding,
     /// Numbers in an action.
     pub action_dim: usize,
+    /// What actions are outside, where that is not the box [-1, 1].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_space: Option<ActionSpace>,
     /// Lowest and highest value, in scaled rewards, where the algorithm takes them from the data. In single precision,
     /// which a text holds to the last digit.
     pub value_range: Option<[f32; 2]>,
@@ -25,19 +28,45 @@ impl Blueprint {
         Blueprint {
             encoding: setup.common().encoding(data, seed),
             action_dim: data.action_dim(),
+            action_space: Some(data.action_space().clone()).filter(|space| !space.is_unit()),
             value_range: setup.value_range(data),
         }
     }
 
     /// The sizes of networks.
     pub fn sizes(&self) -> Sizes {
-        Sizes { s: self.encoding.dim(), a: self.action_dim, value_range: self.value_range }
+        let (s, a) = (self.encoding.dim(), self.action_dim);
+        Sizes { s, a, choices: self.choices(), value_range: self.value_range }
+    }
+
+    /// What actions are outside.
+    pub fn action_space(&self) -> ActionSpace {
+        self.action_space.clone().unwrap_or_else(|| ActionSpace::unit(self.action_dim))
+    }
+
+    /// How many actions there are to choose from, where they are discrete.
+    pub fn choices(&self) -> Option<usize> {
+        match self.action_space {
+            Some(ActionSpace::Discrete { n }) => Some(n),
+            _ => None,
+        }
     }
 
     /// Refuses sizes that contradict each other: what was read from a file may have them.
     pub(crate) fn check(&self) -> Result<(), AgentError> {
         let range = self.value_range.is_none_or(|[low, high]| low < high);
-        if self.encoding.is_consistent() && self.action_dim > 0 && range {
+        let actions = self.action_space.as_ref().is_none_or(|space| match space {
+            ActionSpace::Continuous { low, high } => {
+                low.len() == self.action_dim
+                    && high.len() == self.action_dim
+                    && low
+                        .iter()
+                        .zip(high)
+                        .all(|(low, high)| low.is_finite() && high.is_finite() && low <= high)
+            }
+            ActionSpace::Discrete { n } => *n > 0 && self.action_dim == 1,
+        });
+        if self.encoding.is_consistent() && self.action_dim > 0 && actions && range {
             Ok(())
         } else {
             Err(AgentError::Blueprint("its sizes contradict each other".into()))
@@ -50,6 +79,8 @@ impl Blueprint {
         let what = if sizes(self) != sizes(found) {
             let ((s, a), (t, b)) = (sizes(found), sizes(self));
             format!("observations of {s} and actions of {a} numbers; expected {t} and {b}")
+        } else if self.action_space != found.action_space {
+            format!("the actions of {}; expected {}", told(&found.action_space()), told(&self.action_space()))
         } else if self.encoding != found.encoding {
             "another encoding of observations, so it was trained on other data or with another seed".into()
         } else if self.value_range != found.value_range {
@@ -58,5 +89,13 @@ impl Blueprint {
             return Ok(());
         };
         Err(AgentError::Blueprint(what))
+    }
+}
+
+/// An action space in words.
+fn told(space: &ActionSpace) -> String {
+    match space {
+        ActionSpace::Continuous { low, high } => format!("a box from {low:?} to {high:?}"),
+        ActionSpace::Discrete { n } => format!("{n} choices"),
     }
 }

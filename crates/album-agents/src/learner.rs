@@ -7,8 +7,9 @@ use crate::blueprint::Blueprint;
 use crate::common::Common;
 use crate::networks::Networks;
 use crate::noise::Noise;
+use crate::parts::head::{all_choices, taken};
 use album_data::{Batch, Dataset, SegmentConfig, View};
-use album_nn::{Pool, Tape, Tensor};
+use album_nn::{Pool, Tape, Tensor, Var};
 use std::cell::{Cell, RefCell};
 
 /// An algorithm with its networks, its optimisers and its random numbers.
@@ -70,6 +71,7 @@ impl Learner {
         setup.common().check()?;
         setup.check()?;
         blueprint.check()?;
+        setup.check_actions(&blueprint.action_space())?;
         let mut nets = Networks::new(seed);
         Ok(Learner {
             algorithm: setup.build(blueprint.sizes(), &mut nets),
@@ -152,15 +154,31 @@ impl Learner {
                 step,
                 total_steps: self.total_steps,
                 measured,
+                choices: self.blueprint.choices(),
                 batch,
                 encoding: &self.blueprint.encoding,
                 reward_scale: self.common.reward_scale as f32,
                 noise: RefCell::new(noise),
                 encoded: Cell::default(),
+                joined: Cell::default(),
             };
             let loss = self.algorithm.loss(&self.nets, &inputs);
             then(self.algorithm.as_ref(), &mut self.nets, stage, loss);
         }
+    }
+
+    /// What `of` says about observations, in units of the data's rewards.
+    fn values_of(
+        &mut self,
+        observations: View<'_>,
+        of: impl for<'t> FnOnce(&Networks, Var<'t>) -> Var<'t>,
+    ) -> Vec<f32> {
+        let (encoding, scale) = (&self.blueprint.encoding, self.common.reward_scale);
+        let fill = |out: &mut [f32]| encoding.encode(observations, out);
+        let tape = self.tape.begin();
+        let s = tape.constant_with(observations.rows(), encoding.dim(), fill);
+        let in_data_units = |v: &f32| (f64::from(*v) / scale) as f32;
+        of(&self.nets, s).with_value(|v| v.iter().map(in_data_units).collect())
     }
 
     /// Loss and gradients of all trained networks at given random numbers, without learning from them: all stages see the
@@ -218,18 +236,37 @@ impl Agent for Learner {
 
     fn policy(&self) -> Box<dyn Policy> {
         let decide = self.algorithm.decide(&self.nets);
-        let Blueprint { encoding, action_dim, .. } = &self.blueprint;
-        Box::new(Acting::new(encoding.clone(), decide, *action_dim, self.algorithm.open_loop()))
+        let (encoding, actions) = (self.blueprint.encoding.clone(), self.blueprint.action_space());
+        Box::new(Acting::new(encoding, decide, actions, self.algorithm.open_loop()))
     }
 
     fn value(&mut self, observations: View<'_>) -> Option<Vec<f32>> {
         let v = self.algorithm.value()?;
-        let (encoding, scale) = (&self.blueprint.encoding, self.common.reward_scale);
-        let fill = |out: &mut [f32]| encoding.encode(observations, out);
-        let tape = self.tape.begin();
-        let s = tape.constant_with(observations.rows(), encoding.dim(), fill);
-        let in_data_units = |v: &f32| (f64::from(*v) / scale) as f32;
-        Some(tape.apply_frozen(&self.nets[v], s).with_value(|v| v.iter().map(in_data_units).collect()))
+        Some(self.values_of(observations, |nets, s| s.tape().apply_frozen(&nets[v], s)))
+    }
+
+    fn q(&mut self, observations: View<'_>, actions: View<'_>) -> Option<Vec<f32>> {
+        let (q, aggregate) = self.algorithm.q()?;
+        let (choices, space) = (self.blueprint.choices(), self.blueprint.action_space());
+        let inside = |out: &mut [f32]| {
+            out.copy_from_slice(actions.data());
+            space.from_physical(out);
+        };
+        Some(self.values_of(observations, |nets, s| {
+            let tape = s.tape();
+            let a = tape.constant_with(actions.rows(), actions.cols(), inside);
+            aggregate.of(match choices {
+                None => tape.apply_frozen(&nets[q], tape.concat_cols(&[s, a])),
+                Some(choices) => taken(tape.apply_frozen(&nets[q], s), a, choices),
+            })
+        }))
+    }
+
+    fn q_of_choices(&mut self, observations: View<'_>) -> Option<Vec<f32>> {
+        let ((q, aggregate), choices) = (self.algorithm.q()?, self.blueprint.choices()?);
+        Some(self.values_of(observations, |nets, s| {
+            all_choices(s.tape().apply_frozen(&nets[q], s), choices, aggregate)
+        }))
     }
 
     fn parameters(&self) -> usize {

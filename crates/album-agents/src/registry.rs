@@ -40,6 +40,8 @@ pub struct AgentKind {
     pub name: &'static str,
     /// The kind of policy, for example `Gaussian`.
     pub policy: &'static str,
+    /// Whether it learns discrete actions too.
+    discrete: bool,
     /// Where it was published.
     pub reference: &'static str,
     /// The text of `presets/NAME.toml`.
@@ -59,11 +61,22 @@ impl AgentKind {
         AgentKind {
             name,
             policy,
+            discrete: false,
             reference,
             presets,
             defaults: || toml::Table::try_from(C::default()),
             parse: |table| table.try_into::<C>().map(|config| Box::new(config) as Box<dyn Setup>),
         }
+    }
+
+    /// The same for an algorithm that learns discrete actions too.
+    pub const fn with_discrete(self) -> Self {
+        AgentKind { discrete: true, ..self }
+    }
+
+    /// Whether it learns discrete actions.
+    pub fn learns_discrete(&self) -> bool {
+        self.discrete
     }
 
     /// The algorithm of a name; the error suggests the nearest one.

@@ -16,15 +16,26 @@
 //! ```text
 //! L(psi) = - E[ Q(s, pi(s)) ] / sg(E|Q|) + alpha_BC E[ |pi(s) - a|^2 ]
 //! ```
+//!
+//! Where actions are discrete, Q has an output for each choice and the critic's loss is the same at the one taken. The
+//! policy, beyond the paper, is either of
+//!
+//! ```text
+//! L(psi) = - E[ w log pi(a|s) ],   w = min( exp(alpha A / sg(E|A|)), 100 ),   A = Q(s,a) - V(s)          (awr)
+//! L(psi) = - E[ log pi(a|s) ],     acts by argmax Q(s,a) where pi(a|s) >= threshold max pi(.|s)          (best)
+//! ```
+//!
+//! and never the plain argmax of Q: nothing holds the values of actions that the data does not have.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
-use crate::common::{Common, at_least_one, nonnegative, positive};
+use crate::common::{Common, at_least_one, nonnegative, positive, rate};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::{maximise, value_spec};
-use crate::parts::gaussian;
+use crate::parts::critic::{Aggregate, maximise, value_spec};
+use crate::parts::flow::Through;
+use crate::parts::head::{Head, all_choices, best_supported};
 use crate::registry::AgentKind;
-use album_data::{AfterGoal, KStepTail, SegmentConfig};
+use album_data::{ActionSpace, AfterGoal, KStepTail, SegmentConfig};
 use album_nn::Var;
 use album_tabular::{Boundedness, Coefficients, Gradient, boundedness};
 use serde::{Deserialize, Serialize};
@@ -35,7 +46,8 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
     "Gaussian",
     "arXiv 2609.24489",
     include_str!("../../presets/album.toml"),
-);
+)
+.with_discrete();
 
 /// How the actor's mean becomes an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +60,18 @@ pub enum Squash {
     Tanh,
 }
 
-/// Hyperparameters. Defaults are the paper's.
+/// How the policy follows from the values where actions are discrete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DiscretePolicy {
+    /// Cross-entropy to the data's actions, weighted by their advantages; acts by the most likely choice.
+    #[default]
+    Awr,
+    /// The best Q among the choices that the data supports.
+    Best,
+}
+
+/// Hyperparameters. Defaults are the paper's; what begins with `discrete_` matters to discrete actions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -66,6 +89,12 @@ pub struct Config {
     pub normalize_q: bool,
     /// How the actor's mean becomes an action.
     pub squash: Squash,
+    /// `awr` or `best`.
+    pub discrete_policy: DiscretePolicy,
+    /// `awr`: inverse temperature of the advantage, which `normalize_q` divides by its mean size.
+    pub discrete_alpha: f64,
+    /// `best`: the least probability of a choice, as a share of the largest, above 0 and at most 1.
+    pub discrete_threshold: f64,
 }
 
 /// Hyperparameters of the critic, which other agents may have too.
@@ -101,6 +130,9 @@ impl Default for Config {
             actor_lr: 3e-4,
             normalize_q: true,
             squash: Squash::Clip,
+            discrete_policy: DiscretePolicy::Awr,
+            discrete_alpha: 3.0,
+            discrete_threshold: 0.3,
         }
     }
 }
@@ -146,15 +178,9 @@ impl HingeCritic {
     }
 
     /// Makes Q and V.
-    pub(crate) fn networks(
-        &self,
-        s: usize,
-        a: usize,
-        hidden: &[usize],
-        nets: &mut Networks,
-    ) -> [NetworkId; 2] {
-        let q = value_spec(s + a, hidden).members(self.ensemble);
-        [nets.value("q", q, self.critic_lr), nets.value("v", value_spec(s, hidden), self.critic_lr)]
+    pub(crate) fn networks(&self, sizes: Sizes, hidden: &[usize], nets: &mut Networks) -> [NetworkId; 2] {
+        let q = sizes.q_spec(|inputs| value_spec(inputs, hidden)).members(self.ensemble);
+        [nets.value("q", q, self.critic_lr), nets.value("v", value_spec(sizes.s, hidden), self.critic_lr)]
     }
 }
 
@@ -182,7 +208,12 @@ impl Setup for Config {
     fn check(&self) -> Result<(), AgentError> {
         self.critic.check()?;
         positive(&[("actor_lr", self.actor_lr)])?;
-        nonnegative(&[("alpha_bc", self.alpha_bc)])
+        nonnegative(&[("alpha_bc", self.alpha_bc), ("discrete_alpha", self.discrete_alpha)])?;
+        rate(&[("discrete_threshold", self.discrete_threshold)])
+    }
+
+    fn check_actions(&self, _: &ActionSpace) -> Result<(), AgentError> {
+        Ok(())
     }
 
     fn boundedness(&self) -> Option<BoundednessCondition> {
@@ -191,9 +222,10 @@ impl Setup for Config {
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let hidden = &self.common.hidden;
-        let [q, v] = self.critic.networks(sizes.s, sizes.a, hidden, nets);
-        let actor = nets.policy("actor", gaussian::spec(sizes, hidden), self.actor_lr);
-        Box::new(Album { q, v, actor, config: self.clone() })
+        let [q, v] = self.critic.networks(sizes, hidden, nets);
+        let head = Head::of(sizes);
+        let actor = nets.policy("actor", head.spec(sizes.s, hidden), self.actor_lr);
+        Box::new(Album { q, v, actor, head, config: self.clone() })
     }
 }
 
@@ -202,6 +234,7 @@ struct Album {
     q: NetworkId,
     v: NetworkId,
     actor: NetworkId,
+    head: Head,
 }
 
 impl Album {
@@ -220,6 +253,36 @@ impl Album {
         measures.mean("actor/actor_loss", actor).value("actor/q", q_pi).mean("actor/bc_loss", bc);
         actor
     }
+
+    /// The loss of a policy of choices, from values at the same parameters.
+    fn discrete_actor_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        critic: &CriticLoss<'t>,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
+        let (c, a) = (&self.config, x.a());
+        let logits = x.tape.apply(&nets[self.actor], x.s());
+        let log_likelihood = self.head.log_likelihood(logits, a);
+        let advantage = (critic.q.mean_cols() - critic.v).detach();
+        let loss = match c.discrete_policy {
+            DiscretePolicy::Awr => {
+                let size =
+                    if c.normalize_q { advantage.abs().mean() + 1e-6 } else { x.tape.filled(1, 1, 1.0) };
+                let w = (c.discrete_alpha as f32 * advantage / size).exp().clip(0.0, 100.0);
+                -(w * log_likelihood).mean()
+            }
+            DiscretePolicy::Best => -log_likelihood.mean(),
+        };
+
+        measures
+            .mean("actor/actor_loss", loss)
+            .value("actor/adv", advantage)
+            .mean("actor/bc_log_prob", log_likelihood);
+        self.head.measure(logits, a, measures);
+        loss
+    }
 }
 
 impl Algorithm for Album {
@@ -231,13 +294,27 @@ impl Algorithm for Album {
         let mut measures = x.measures();
         let c = &self.config;
         let critic = critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, &mut measures);
-        let actor = self.actor_loss(nets, x, &mut measures);
-        Loss { total: critic + actor, measures }
+        let actor = match self.head {
+            Head::Gaussian(_) => self.actor_loss(nets, x, &mut measures),
+            Head::Choices(_) => self.discrete_actor_loss(nets, x, &critic, &mut measures),
+        };
+        Loss { total: critic.loss + actor, measures }
     }
 
-    /// The mean of the Gaussian policy.
+    /// The mean of the Gaussian policy; of choices, the most likely or the best that the data supports.
     fn decide(&self, nets: &Networks) -> Decide {
-        let (actor, squash) = (nets[self.actor].clone(), self.config.squash);
+        let actor = nets[self.actor].clone();
+        if let Head::Choices(n) = self.head {
+            let (q, threshold) = (nets[self.q].clone(), self.config.discrete_threshold as f32);
+            return match self.config.discrete_policy {
+                DiscretePolicy::Awr => self.head.decide(&actor),
+                DiscretePolicy::Best => Box::new(move |x| {
+                    let q = all_choices(x.tape.apply_frozen(&q, x.s), n, Aggregate::Mean);
+                    best_supported(x.tape.apply_frozen(&actor, x.s), q, threshold)
+                }),
+            };
+        }
+        let squash = self.config.squash;
         Box::new(move |x| {
             let mean = x.tape.apply_frozen(&actor, x.s);
             match squash {
@@ -250,6 +327,19 @@ impl Algorithm for Album {
     fn value(&self) -> Option<NetworkId> {
         Some(self.v)
     }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.q, Aggregate::Mean))
+    }
+}
+
+/// The critic's loss with what it was computed from.
+pub(crate) struct CriticLoss<'t> {
+    pub(crate) loss: Var<'t>,
+    /// Q(s,a) of every member.
+    q: Var<'t>,
+    /// V(s).
+    v: Var<'t>,
 }
 
 /// The critic loss of the paper for the networks (Q, V).
@@ -260,7 +350,7 @@ pub(crate) fn critic_loss<'t>(
     [q, v]: [NetworkId; 2],
     x: &Inputs<'t, '_>,
     measures: &mut Measures<'t>,
-) -> Var<'t> {
+) -> CriticLoss<'t> {
     let (tape, b) = (x.tape, x.rows());
     let (w, f) = (&c.coefficients, |x: f64| x as f32);
     // V sees s and s' in one product; s_K needs no activations kept where y_K carries no gradient.
@@ -271,7 +361,7 @@ pub(crate) fn critic_loss<'t>(
     } else {
         tape.apply(&nets[v], x.s_last())
     };
-    let q = tape.apply(&nets[q], x.s_a());
+    let q = x.q(&nets[q], Through::Trained);
     let v = values.slice_rows(0, b);
 
     let y_1 = x.r() + f(gamma) * x.m() * v_next;
@@ -302,7 +392,7 @@ pub(crate) fn critic_loss<'t>(
         .share_satisfied("critic/g_e_satisfied", g_e)
         .share_satisfied("critic/g_kq_satisfied", g_kq)
         .share_satisfied("critic/g_kv_satisfied", g_kv);
-    critic
+    CriticLoss { loss: critic, q, v }
 }
 
 #[cfg(test)]

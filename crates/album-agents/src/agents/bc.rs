@@ -1,16 +1,19 @@
-//! Behaviour cloning: a Gaussian policy with constant deviation 1, fitted by maximum likelihood.
+//! Behaviour cloning by maximum likelihood: a Gaussian policy with constant deviation 1, or the probabilities of choices.
 //!
 //! ```text
-//! L(psi) = E[ 1/2 |a - pi(s)|^2 ] + const
+//! L(psi) = E[ 1/2 |a - pi(s)|^2 ] + const       (continuous)
+//! L(psi) = - E[ log pi(a|s) ]                   (discrete)
 //! ```
+//!
+//! Acts by the mean, or by the most likely choice.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, positive};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::gaussian;
+use crate::parts::head::Head;
 use crate::registry::AgentKind;
-use album_data::SegmentConfig;
+use album_data::{ActionSpace, SegmentConfig};
 use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +23,8 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
     "Gaussian",
     "OGBench's GCBC without goals",
     include_str!("../../presets/bc.toml"),
-);
+)
+.with_discrete();
 
 /// Hyperparameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,22 +52,29 @@ impl Setup for Config {
         positive(&[("lr", self.lr)])
     }
 
+    fn check_actions(&self, _: &ActionSpace) -> Result<(), AgentError> {
+        Ok(())
+    }
+
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
-        let actor = nets.policy("actor", gaussian::spec(sizes, &self.common.hidden), self.lr);
-        Box::new(Bc { segments: self.common.one_step(), actor })
+        let head = Head::of(sizes);
+        let actor = nets.policy("actor", head.spec(sizes.s, &self.common.hidden), self.lr);
+        Box::new(Bc { segments: self.common.one_step(), head, actor })
     }
 }
 
 struct Bc {
     segments: SegmentConfig,
+    head: Head,
     actor: NetworkId,
 }
 
 impl Bc {
     fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
-        let mean = x.tape.apply(&nets[self.actor], x.s());
-        let loss = -gaussian::log_density(x.a(), mean).mean();
-        measures.mean("actor/actor_loss", loss).mean("actor/mse", (mean - x.a()).square());
+        let (pi, a) = (x.tape.apply(&nets[self.actor], x.s()), x.a());
+        let loss = -self.head.log_likelihood(pi, a).mean();
+        measures.mean("actor/actor_loss", loss);
+        self.head.measure(pi, a, measures);
         loss
     }
 }
@@ -79,6 +90,6 @@ impl Algorithm for Bc {
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
-        gaussian::mean(&nets[self.actor])
+        self.head.decide(&nets[self.actor])
     }
 }

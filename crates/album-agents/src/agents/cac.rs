@@ -321,6 +321,10 @@ impl Algorithm for Cac {
         Loss { total, measures }
     }
 
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.critic.q, self.config.critic.q_agg))
+    }
+
     fn decide(&self, nets: &Networks) -> Decide {
         let (nets, policy, q) = (nets.snapshot(), self.policy, self.critic.target);
         let (n, a, levels) = (self.config.num_samples, self.a, self.config.levels);

@@ -16,8 +16,8 @@ use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorSpec, Columns};
 use crate::agents::qc_fql::{WindowFql, segments};
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative, open_unit};
-use crate::networks::Networks;
-use crate::parts::critic::{Critic, CriticConfig, one_step_target};
+use crate::networks::{NetworkId, Networks};
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, one_step_target};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use album_nn::Var;
@@ -181,6 +181,10 @@ impl Algorithm for Cgq {
         chunk_actor.measure(&mut measures, CHUNK_ACTOR);
         let actor = self.actor_loss(nets, x, &mut measures);
         Loss { total: chunk_critic + chunk_actor.total + critic + actor, measures }
+    }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.critic.q, self.config.critic.q_agg))
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -18,7 +18,7 @@ use crate::agents::qc_fql::segments;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, fail, open_unit};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::{Critic, CriticConfig, bootstrap_ratio, value_spec, window_target};
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, bootstrap_ratio, value_spec, window_target};
 use crate::parts::flow::{self, field_spec, matching_error};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
@@ -210,6 +210,11 @@ impl Algorithm for Dqc {
         let critic = self.critic_loss(nets, x, b, &mut measures);
         let actor = self.actor_loss(nets, x, b, &mut measures);
         Loss { total: critic + actor, measures }
+    }
+
+    /// Of single actions only.
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        (self.config.ha == 1).then_some((self.critic.q, self.config.critic.q_agg))
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

@@ -13,7 +13,7 @@ use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::{Critic, CriticConfig, one_step_target, value_spec};
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, one_step_target, value_spec};
 use crate::parts::flow::{self, Through};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
@@ -130,6 +130,10 @@ impl Algorithm for Fawac {
         let (critic, advantage) = self.critic_loss(nets, x, &mut measures);
         let actor = self.actor_loss(nets, x, advantage, &mut measures);
         Loss { total: critic + actor, measures }
+    }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.critic.q, self.config.critic.q_agg))
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

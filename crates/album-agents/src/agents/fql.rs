@@ -14,7 +14,7 @@ use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::{Critic, CriticConfig, maximise, one_step_target};
+use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target};
 use crate::parts::flow::{self, Through, euler, field_spec, matching_error, one_step_spec};
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
@@ -122,6 +122,10 @@ impl Algorithm for Fql {
         let critic = self.critic_loss(nets, x, &mut measures);
         let actor = self.actor_loss(nets, x, &mut measures);
         Loss { total: critic + actor, measures }
+    }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.critic.q, self.config.critic.q_agg))
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

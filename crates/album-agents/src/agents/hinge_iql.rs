@@ -10,14 +10,13 @@
 //! The actor is IQL's.
 
 use crate::agent::AgentError;
-use crate::agents::iql::{self, ValueLosses, Values, actor_loss};
+use crate::agents::iql::{self, Actor, ValueLosses, Values, actor_loss};
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
-use crate::parts::critic::window_target;
-use crate::parts::gaussian;
+use crate::parts::critic::{Aggregate, window_target};
 use crate::registry::AgentKind;
-use album_data::SegmentConfig;
+use album_data::{ActionSpace, SegmentConfig};
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
@@ -26,7 +25,8 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
     "Gaussian",
     "arXiv 2609.24489",
     include_str!("../../presets/hinge-iql.toml"),
-);
+)
+.with_discrete();
 
 /// Hyperparameters. Defaults are the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,10 +58,14 @@ impl Setup for Config {
         nonnegative(&[("lambda_k", self.lambda_k)])
     }
 
+    fn check_actions(&self, actions: &ActionSpace) -> Result<(), AgentError> {
+        self.iql.check_actions(actions)
+    }
+
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let c = &self.iql;
         let values = Values::new(nets, sizes, &c.common.hidden, &c.critic, c.expectile);
-        let actor = nets.policy("actor", gaussian::spec(sizes, &c.common.hidden), c.critic.lr);
+        let actor = Actor::new(c, sizes, nets);
         Box::new(HingeIql { config: self.clone(), values, actor })
     }
 }
@@ -69,7 +73,7 @@ impl Setup for Config {
 struct HingeIql {
     config: Config,
     values: Values,
-    actor: NetworkId,
+    actor: Actor,
 }
 
 impl HingeIql {
@@ -107,10 +111,14 @@ impl Algorithm for HingeIql {
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
-        gaussian::mean(&nets[self.actor])
+        self.actor.head.decide(&nets[self.actor.net])
     }
 
     fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
+    }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        self.values.q()
     }
 }

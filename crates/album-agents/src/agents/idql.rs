@@ -159,4 +159,8 @@ impl Algorithm for Idql {
     fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        self.values.q()
+    }
 }

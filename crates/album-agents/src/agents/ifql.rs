@@ -114,4 +114,8 @@ impl Algorithm for Ifql {
     fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        self.values.q()
+    }
 }

@@ -68,10 +68,10 @@ impl Setup for Config {
         Some(self.critic.boundedness(self.common.gamma))
     }
 
-    fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
+    fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let hidden = &self.common.hidden;
-        let [q, v] = self.critic.networks(s, a, hidden, nets);
-        let flow = nets.policy("flow", flow::field_spec(s, a, hidden), self.actor_lr);
+        let [q, v] = self.critic.networks(sizes, hidden, nets);
+        let flow = nets.policy("flow", flow::field_spec(sizes.s, sizes.a, hidden), self.actor_lr);
         Box::new(IfqlAlbum { q, v, flow, config: self.clone() })
     }
 }
@@ -101,12 +101,16 @@ impl Algorithm for IfqlAlbum {
         let c = &self.config;
         let critic = critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, &mut measures);
         let actor = self.actor_loss(nets, x, &mut measures);
-        Loss { total: critic + actor, measures }
+        Loss { total: critic.loss + actor, measures }
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
         let c = &self.config;
         flow::best_of(c.num_samples, &nets[self.flow], c.flow_steps, &nets[self.q], Aggregate::Mean)
+    }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.q, Aggregate::Mean))
     }
 
     fn value(&self) -> Option<NetworkId> {

@@ -7,22 +7,25 @@
 //! L(psi) = - E[q] / sg(E|q|) - alpha E[ log N(a; pi(s), I) ],   q = min_i Q_i(s, clip(pi(s)))                    (ddpgbc)
 //! ```
 //!
-//! `Qbar` is the target network; all losses are taken at the same parameters.
+//! `Qbar` is the target network; all losses are taken at the same parameters. With discrete actions Q has an output for each
+//! choice, and `log pi(a|s)` of a choice takes the place of `log N(a; pi(s), I)` (awr only).
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
-use crate::common::{Common, nonnegative, open_unit};
+use crate::common::{Common, fail, nonnegative, open_unit};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target, value_spec};
-use crate::parts::gaussian;
+use crate::parts::flow::Through;
+use crate::parts::head::Head;
 use crate::registry::AgentKind;
-use album_data::SegmentConfig;
+use album_data::{ActionSpace, SegmentConfig};
 use album_nn::{MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 
 /// Registry entry.
 pub const KIND: AgentKind =
-    AgentKind::new::<Config>("iql", "Gaussian", "arXiv 2110.06169", include_str!("../../presets/iql.toml"));
+    AgentKind::new::<Config>("iql", "Gaussian", "arXiv 2110.06169", include_str!("../../presets/iql.toml"))
+        .with_discrete();
 
 /// How the policy is extracted from the values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,9 +79,18 @@ impl Setup for Config {
         nonnegative(&[("alpha", self.alpha)])
     }
 
+    fn check_actions(&self, actions: &ActionSpace) -> Result<(), AgentError> {
+        match (actions, self.extraction) {
+            (ActionSpace::Discrete { .. }, Extraction::DdpgBc) => {
+                fail("extraction", "ddpgbc".into(), "awr, because the data's actions are discrete")
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let values = Values::new(nets, sizes, &self.common.hidden, &self.critic, self.expectile);
-        let actor = nets.policy("actor", gaussian::spec(sizes, &self.common.hidden), self.critic.lr);
+        let actor = Actor::new(self, sizes, nets);
         Box::new(Iql { config: self.clone(), values, actor })
     }
 }
@@ -121,8 +133,13 @@ impl Values {
         expectile: f64,
     ) -> Self {
         let v = nets.value("v", spec(sizes.s), config.lr);
-        let critic = Critic::of(nets, ["q", "q_target"], spec(sizes.s + sizes.a), config);
+        let critic = Critic::of(nets, ["q", "q_target"], sizes.q_spec(spec), config);
         Values { v, critic, config: config.clone(), expectile }
+    }
+
+    /// The network of Q, for [`Algorithm::q`].
+    pub(crate) fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.critic.q, self.config.q_agg))
     }
 
     /// L(V) and L(Q), logged and added up.
@@ -140,12 +157,11 @@ impl Values {
 
     /// L(V) and L(Q).
     pub(crate) fn losses<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, gamma: f64) -> ValueLosses<'t> {
-        let s_a = x.s_a();
         let v = x.tape.apply(&nets[self.v], x.s());
-        let q_bar = self.config.q_agg.of(self.critic.recorded_target(nets, s_a)).detach();
+        let q_bar = self.config.q_agg.of(x.q(&nets[self.critic.target], Through::Frozen)).detach();
         let value = (q_bar - v).expectile_loss(self.expectile as f32).mean();
 
-        let q = self.critic.online(nets, s_a);
+        let q = x.q(&nets[self.critic.q], Through::Trained);
         let y = one_step_target(x, gamma, x.tape.apply_frozen(&nets[self.v], x.s_next()));
         let critic = (q - y).square().sum_cols().mean();
         ValueLosses { value, critic, v, q }
@@ -165,7 +181,21 @@ impl<'t> ValueLosses<'t> {
 struct Iql {
     config: Config,
     values: Values,
-    actor: NetworkId,
+    actor: Actor,
+}
+
+/// IQL's policy.
+#[derive(Clone, Copy)]
+pub(crate) struct Actor {
+    pub(crate) net: NetworkId,
+    pub(crate) head: Head,
+}
+
+impl Actor {
+    pub(crate) fn new(c: &Config, sizes: Sizes, nets: &mut Networks) -> Self {
+        let head = Head::of(sizes);
+        Actor { net: nets.policy("actor", head.spec(sizes.s, &c.common.hidden), c.critic.lr), head }
+    }
 }
 
 impl Algorithm for Iql {
@@ -182,11 +212,15 @@ impl Algorithm for Iql {
     }
 
     fn decide(&self, nets: &Networks) -> Decide {
-        gaussian::mean(&nets[self.actor])
+        self.actor.head.decide(&nets[self.actor.net])
     }
 
     fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
+    }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        self.values.q()
     }
 }
 
@@ -194,7 +228,7 @@ impl Algorithm for Iql {
 pub(crate) fn actor_loss<'t>(
     c: &Config,
     nets: &Networks,
-    actor: NetworkId,
+    actor: Actor,
     values: &Values,
     losses: &ValueLosses<'t>,
     x: &Inputs<'t, '_>,
@@ -202,23 +236,21 @@ pub(crate) fn actor_loss<'t>(
 ) -> Var<'t> {
     let (s, a) = (x.s(), x.a());
     let alpha = c.alpha as f32;
-    let mean = x.tape.apply(&nets[actor], s);
-    let log_density = gaussian::log_density(a, mean);
+    let pi = x.tape.apply(&nets[actor.net], s);
+    let log_likelihood = actor.head.log_likelihood(pi, a);
     let loss = match c.extraction {
         Extraction::Awr => {
             let advantage = (losses.q.min_cols() - losses.v).detach();
             measures.value("actor/adv", advantage);
             let w = (alpha * advantage).exp().clip(0.0, 100.0);
-            -(w * log_density).mean()
+            -(w * log_likelihood).mean()
         }
         Extraction::DdpgBc => {
-            let q = values.critic.frozen(nets, s, mean.clip(-1.0, 1.0)).min_cols();
-            maximise(q, Some(0.0)) - alpha * log_density.mean()
+            let q = values.critic.frozen(nets, s, pi.clip(-1.0, 1.0)).min_cols();
+            maximise(q, Some(0.0)) - alpha * log_likelihood.mean()
         }
     };
-    measures
-        .mean("actor/actor_loss", loss)
-        .mean("actor/bc_log_prob", log_density)
-        .mean("actor/mse", (mean - a).square());
+    measures.mean("actor/actor_loss", loss).mean("actor/bc_log_prob", log_likelihood);
+    actor.head.measure(pi, a, measures);
     loss
 }

@@ -14,7 +14,7 @@ use crate::agent::AgentError;
 use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorLosses, ActorSpec};
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
-use crate::networks::Networks;
+use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, window_target};
 use crate::registry::AgentKind;
 use album_data::{AfterGoal, KStepTail, SegmentConfig};
@@ -174,6 +174,11 @@ impl Algorithm for QcFql {
         let actor = self.fql.actor_loss(nets, x);
         actor.measure(&mut measures, ACTOR_COLUMNS);
         Loss { total: critic + actor.total, measures }
+    }
+
+    /// Of single actions only.
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        (self.segments.chunk == 1).then_some((self.fql.critic.q, self.fql.q_agg))
     }
 
     fn decide(&self, nets: &Networks) -> Decide {

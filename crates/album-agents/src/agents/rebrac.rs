@@ -16,7 +16,7 @@ use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
 use crate::common::{Common, at_least_one, nonnegative};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, Critic, CriticConfig, maximise, one_step_target};
-use crate::parts::gaussian;
+use crate::parts::head::Head;
 use crate::registry::AgentKind;
 use album_data::SegmentConfig;
 use album_nn::Var;
@@ -85,7 +85,7 @@ impl Setup for Config {
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let hidden = &self.common.hidden;
         let critic = Critic::new(nets, ["q", "q_target"], sizes.s + sizes.a, hidden, &self.critic);
-        let actor = nets.policy("actor", gaussian::spec(sizes, hidden), self.critic.lr);
+        let actor = nets.policy("actor", Head::Gaussian(sizes.a).spec(sizes.s, hidden), self.critic.lr);
         let target_network = self.critic.target_network;
         let actor_target =
             if target_network { nets.target("actor_target", actor, self.critic.tau) } else { actor };
@@ -152,6 +152,10 @@ impl Algorithm for Rebrac {
     fn decide(&self, nets: &Networks) -> Decide {
         let actor = nets[self.actor].clone();
         Box::new(move |x| x.tape.apply_frozen(&actor, x.s).tanh())
+    }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        Some((self.critic.q, Aggregate::Min))
     }
 
     fn moves(&self, _target: NetworkId, step: u64) -> bool {

@@ -173,6 +173,10 @@ impl Algorithm for Srpo {
     fn value(&self) -> Option<NetworkId> {
         Some(self.values.v)
     }
+
+    fn q(&self) -> Option<(NetworkId, Aggregate)> {
+        self.values.q()
+    }
 }
 
 /// The time between `from` and `to` that a number from U[0, 1] stands for.

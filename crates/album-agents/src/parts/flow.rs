@@ -87,6 +87,7 @@ mod tests {
     use crate::acting::{Acting, Moment, Policy};
     use crate::{Encoding, noise};
     use album_base::rng;
+    use album_data::ActionSpace;
     use album_nn::{Pool, Tape};
 
     /// A field and an ensemble of two critics over two states and two actions.
@@ -107,7 +108,11 @@ mod tests {
 
     fn act(decide: Decide, observations: &[f32], moments: &[Moment]) -> Vec<f32> {
         let mut actions = Vec::new();
-        Acting::new(Encoding::identity(2), decide, 2, 1).act(observations, moments, &mut actions);
+        Acting::new(Encoding::identity(2), decide, ActionSpace::unit(2), 1).act(
+            observations,
+            moments,
+            &mut actions,
+        );
         actions
     }
 

@@ -4,5 +4,5 @@ pub mod categorical;
 pub mod critic;
 pub mod diffusion;
 pub mod flow;
-pub mod gaussian;
+pub mod head;
 pub mod times;

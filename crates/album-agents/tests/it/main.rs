@@ -6,6 +6,7 @@ mod agents;
 mod chunks;
 mod cost;
 mod diffusion;
+mod discrete;
 mod jax_trace;
 mod order;
 mod pages;

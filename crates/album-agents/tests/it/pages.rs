@@ -49,11 +49,12 @@ fn every_agent_has_a_page_with_its_keys() {
 #[test]
 fn every_logged_column_is_in_the_glossary() {
     let glossary = page("columns.md");
-    let data = support::data(3, 41);
+    let (numbers, choices) = (support::data(3, 41), support::discrete_data(3, 41, 4));
+    let discrete = AGENTS.iter().filter(|kind| kind.learns_discrete()).map(|kind| (kind, &choices));
     let mut missing = Vec::new();
-    for kind in AGENTS {
-        let mut agent = support::agent(kind.name, "batch_size = 4", &data, 100);
-        let batch = support::batch(&agent, &data, &[0, 13, 29, 50]);
+    for (kind, data) in AGENTS.iter().map(|kind| (kind, &numbers)).chain(discrete) {
+        let mut agent = support::agent(kind.name, "batch_size = 4", data, 100);
+        let batch = support::batch(&agent, data, &[0, 13, 29, 50]);
         let mut metrics = Metrics::new();
         agent.update(&batch, 0, Some(&mut metrics));
         for (name, _) in metrics {

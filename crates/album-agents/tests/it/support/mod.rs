@@ -1,9 +1,9 @@
 //! Small data and small agents for the tests.
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses a part of it
 
-use album_agents::{Agent, AgentKind, Learner};
+use album_agents::{Agent, AgentKind, Learner, Metrics};
 use album_base::rng;
-use album_data::{Batch, Dataset, Rows, Segments};
+use album_data::{ActionSpace, Batch, Dataset, Rows, Sampler, Segments};
 use album_nn::Pool;
 
 /// Episodes of `rows` states with three coordinates, and actions with two; no task is solved.
@@ -22,6 +22,39 @@ pub fn data(episodes: usize, rows: usize) -> Dataset {
         terminals: (0..n).map(|row| row % rows == rows - 1).collect(),
     })
     .unwrap()
+}
+
+/// The same with choices for actions and random rewards.
+pub fn discrete_data(episodes: usize, rows: usize, choices: usize) -> Dataset {
+    let n = episodes * rows;
+    let mut draw = rng::stream(5, "test");
+    let mut numbers = |n: usize| -> Vec<f32> { (0..n).map(|_| rng::unit(&mut draw) as f32).collect() };
+    let rows = Rows {
+        observation_dim: 3,
+        action_dim: 1,
+        observations: numbers(3 * n).into_iter().map(|x| 2.0 * x - 1.0).collect(),
+        actions: numbers(n).into_iter().map(|x| (x * choices as f32).floor()).collect(),
+        rewards: numbers(n).into_iter().map(|x| x - 1.0).collect(),
+        masks: (0..n).map(|row| if row % rows == rows - 3 { 0.0 } else { 1.0 }).collect(),
+        terminals: (0..n).map(|row| row % rows == rows - 1).collect(),
+    };
+    Dataset::in_space(rows, ActionSpace::Discrete { n: choices }).unwrap()
+}
+
+/// Updates `0..steps`.
+pub fn train(agent: &mut Learner, data: &Dataset, steps: u64) {
+    let segments = Segments::new(agent.segments()).unwrap();
+    let mut batch = segments.batch(data, agent.batch_size());
+    for step in 0..steps {
+        Sampler::new(1, data.len()).fill(step, batch.indices_mut());
+        segments.gather(data, &mut batch);
+        assert!(agent.update(&batch, step, None).is_finite());
+    }
+}
+
+/// A number of the log.
+pub fn metric(metrics: &Metrics, name: &str) -> f64 {
+    metrics.iter().find(|metric| metric.0 == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
 /// An agent with small networks; `total_steps` is what schedules stretch over.
