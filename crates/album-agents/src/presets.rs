@@ -13,6 +13,8 @@ pub enum Preset {
     Paper,
     /// Small networks that suit PointMaze on a CPU.
     Small,
+    /// Sensible on data that nobody has tuned for; what depends on the data is chosen from it.
+    Own,
 }
 
 /// A file of presets.
@@ -24,6 +26,9 @@ pub struct PresetFile {
     pub paper: BTreeMap<String, Section>,
     /// Values for PointMaze with small networks.
     pub small: Section,
+    /// Values for people's own data, where they differ from the small ones.
+    #[serde(default)]
+    pub own: Section,
 }
 
 /// Values that belong together.

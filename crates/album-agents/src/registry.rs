@@ -98,6 +98,12 @@ impl AgentKind {
                 values.extend(file.small.values.clone());
                 values
             }
+            Preset::Own => {
+                let mut values = file.small.values.clone();
+                values.extend(presets::common()?.own.values.clone());
+                values.extend(file.own.values.clone());
+                values
+            }
         })
     }
 

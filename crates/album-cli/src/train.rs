@@ -8,6 +8,7 @@ use album::run::{default_directory, finished};
 use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, Resources, Run};
 use album_base::number::{grouped, seconds};
 use album_base::progress::{self, Amount, ProgressBar};
+use album_data::Source;
 use album_train::{Event, RunResult, StopFlag};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// A new run.
 #[derive(clap::Args)]
 pub struct TrainArgs {
-    /// The OGBench name of the task [default: pointmaze-medium-navigate-singletask-v0]
+    /// The OGBench name of the task; leave it out to learn from your own log with --data [default without either:
+    /// pointmaze-medium-navigate-singletask-v0]
     task: Option<String>,
     /// The algorithm; `album agents` lists them [default: album]
     #[arg(long, value_name = "NAME")]
@@ -40,14 +42,29 @@ pub struct TrainArgs {
     /// Steps between checkpoints
     #[arg(long)]
     save_every: Option<u64>,
-    /// The data: an npz file in OGBench's layout or a folder of imported columns, instead of the task's default
-    #[arg(long, value_name = "FILE|DIR")]
-    data: Option<PathBuf>,
+    /// Your own log: files or folders that are one dataset; with a TASK, the file of its data
+    #[arg(long, value_name = "SOURCE", num_args = 1..)]
+    data: Vec<PathBuf>,
+    /// What runs call your own data [default: the name of the file]
+    #[arg(long)]
+    name: Option<String>,
+    /// The discount factor [default: the preset's; on your own data from the length of its episodes]
+    #[arg(long)]
+    gamma: Option<f64>,
+    /// Go on with the agent of another run, with its configuration, on other data
+    #[arg(long, value_name = "RUN", conflicts_with = "config")]
+    from: Option<PathBuf>,
+    /// Keep the best checkpoint too, and end with it: by its evaluations, or by the loss on held-out episodes
+    #[arg(long, value_name = "best")]
+    keep: Option<Keep>,
+    /// End the run when its best checkpoint is this many steps old (needs --keep best)
+    #[arg(long, value_name = "STEPS", requires = "keep")]
+    patience: Option<u64>,
     /// Share of the episodes to hold out: their losses are logged as validation/* [default: the validation file beside the
     /// data, if there is one]
     #[arg(long, value_name = "SHARE")]
     holdout: Option<f64>,
-    /// Where the configuration starts from [default: small for PointMaze, else paper]
+    /// Where the configuration starts from [default: own for your own data, small for PointMaze, else paper]
     #[arg(long, value_enum)]
     preset: Option<PresetArg>,
     /// A TOML file with configuration values; options and --set override it
@@ -64,6 +81,12 @@ pub struct TrainArgs {
     json: bool,
 }
 
+/// `--keep`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Keep {
+    Best,
+}
+
 /// `--preset`.
 #[derive(Clone, Copy, ValueEnum)]
 enum PresetArg {
@@ -71,6 +94,8 @@ enum PresetArg {
     Paper,
     /// Small networks and a short schedule that suit PointMaze on a CPU
     Small,
+    /// Sensible on data that nobody has tuned for
+    Own,
 }
 
 /// A run that goes on.
@@ -78,6 +103,9 @@ enum PresetArg {
 pub struct ResumeArgs {
     /// The run directory
     run: PathBuf,
+    /// Train to this step instead of the run's own last one
+    #[arg(long)]
+    steps: Option<u64>,
     #[command(flatten)]
     resources: ResourceArgs,
     /// Print result.json
@@ -93,6 +121,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         ("eval_every", args.eval_every),
         ("eval_episodes", args.eval_episodes),
         ("save_every", args.save_every),
+        ("patience", args.patience),
     ] {
         if let Some(value) = value {
             let value =
@@ -100,27 +129,47 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
             train.insert(key.to_owned(), value.into());
         }
     }
+    if let Some(Keep::Best) = args.keep {
+        train.insert("keep_best".into(), true.into());
+    }
     if let Some(share) = args.holdout {
         train.insert("holdout".into(), share.into());
     }
-    let Resolved { config, overridden } = config::resolve(&Overrides {
+    let Resolved { config, overridden, chosen } = config::resolve(&Overrides {
         problem: args.task.as_deref().map(str::parse).transpose()?,
         agent: args.agent.clone(),
         seed: args.seed,
-        data: args.data.clone(),
+        data: source(args)?,
+        name: args.name.clone(),
+        from: args.from.as_deref().map(absolute).transpose()?,
+        gamma: args.gamma,
         train,
         preset: args.preset.map(|preset| match preset {
             PresetArg::Paper => Preset::Paper,
             PresetArg::Small => Preset::Small,
+            PresetArg::Own => Preset::Own,
         }),
-        file: args.config.clone(),
+        file: args.config.clone().or(args.from.as_ref().map(|run| run.join("config.toml"))),
         set: args.set.clone(),
     })?;
     for line in overridden {
         eprintln!("note: {line}");
     }
+    for line in chosen {
+        eprintln!("chosen from the data: {line}");
+    }
     let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
     begin(config, &path, args.allow_unbounded, &args.resources.get(), args.json)
+}
+
+/// A run may be resumed from another directory, so that places are kept whole.
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(Failure::io(path))
+}
+
+fn source(args: &TrainArgs) -> Result<Option<Source>, Failure> {
+    let paths = args.data.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
+    Ok((!paths.is_empty()).then(|| Source { paths, ..Source::default() }))
 }
 
 /// Begins a run in a new directory.
@@ -144,16 +193,16 @@ fn begin(
 
 /// Runs `album resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    go_on(&args.run, &args.resources.get(), args.json)
+    go_on(&args.run, args.steps, &args.resources.get(), args.json)
 }
 
 /// Goes on with a run.
-fn go_on(run: &Path, resources: &Resources, json: bool) -> Result<(), Failure> {
-    if let Some(result) = finished(run)? {
+fn go_on(run: &Path, steps: Option<u64>, resources: &Resources, json: bool) -> Result<(), Failure> {
+    if let Some(result) = finished(run)?.filter(|result| steps.is_none_or(|steps| steps == result.steps)) {
         eprintln!("{}: the run is finished; there is nothing to resume", run.display());
         return print(&result, run, &run.join("report.html"), json);
     }
-    go(Run::resume(run, resources)?, json)
+    go(Run::resume(run, steps, resources)?, json)
 }
 
 /// Trains to the end or until a signal, with a live line; prints the result.

@@ -114,7 +114,12 @@ struct Found {
 impl Found {
     fn read(path: &Path) -> Result<Found, Error> {
         let config = read_config(path)?;
-        let Problem::Ogbench(task) = config.problem;
+        let Problem::Ogbench(task) = &config.problem else {
+            return Err(Error::Config(
+                "a run on one's own data has a page of its own; tables compare runs on tasks of OGBench"
+                    .into(),
+            ));
+        };
         let task = task.with_number(task.task());
         let records = Records::read(path)?;
         let (problem, agent) = (Some(task.into()), Some(config.agent.clone()));

@@ -113,7 +113,7 @@ fn work(
     let path = results.run(&run.id);
     match &run.work {
         Work::Train { .. } if path.join("config.toml").is_file() => {
-            host.train(album::Run::resume(&path, resources)?)
+            host.train(album::Run::resume(&path, None, resources)?)
         }
         Work::Train { config, allow_unbounded } => {
             host.train(album::Run::begin(config.as_ref().clone(), &path, *allow_unbounded, resources)?)

@@ -2,6 +2,7 @@
 
 use crate::experiment::{Command, Experiment, PresetName, Scale, Selection, Spec, environment};
 use album::{Error, Location, Overrides, Problem, Resources, RunConfig, config};
+use album_data::Source;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
@@ -195,7 +196,7 @@ fn resolve(spec: &Spec) -> Result<RunConfig, Error> {
     let overrides = Overrides {
         problem: Some(Problem::from(spec.task)),
         seed: Some(spec.seed),
-        data: spec.data.clone(),
+        data: spec.data.as_deref().map(Source::of),
         agent: Some(spec.agent.clone()),
         preset: spec.preset.map(Into::into),
         set: spec.set.clone(),

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use album_agents::AgentState;
 use serde::{Deserialize, Serialize};
 
+use crate::best::Best;
 use crate::error::TrainError;
 use crate::evaluate::EvaluationSummary;
 use crate::files::{names, sha256, sync_directory, write_synced};
@@ -70,6 +71,9 @@ pub struct Progress {
     pub eval_seconds: f64,
     /// The evaluations done.
     pub evaluations: Vec<EvaluationSummary>,
+    /// The best checkpoint so far, where one is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
     /// Bytes in each log file; what follows them is younger than the checkpoint.
     pub logs: BTreeMap<String, u64>,
 }
@@ -293,9 +297,10 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>, TrainError> {
 }
 
 /// Deletes all but the last `keep` checkpoints.
-pub(crate) fn prune(directory: &Path, keep: usize) -> Result<(), TrainError> {
+pub(crate) fn prune(directory: &Path, keep: usize, best: Option<u64>) -> Result<(), TrainError> {
     let found = list(directory)?;
-    found[..found.len().saturating_sub(keep)].iter().try_for_each(|path| remove(path))
+    let old = found[..found.len().saturating_sub(keep)].iter();
+    old.filter(|path| best.is_none() || step_of(path) != best).try_for_each(|path| remove(path))
 }
 
 /// Renames the checkpoints after a step, which were found damaged, so that they do not count any more.
@@ -375,6 +380,7 @@ mod tests {
             train_seconds: 0.1,
             wall_seconds: 1.0 / 3.0,
             eval_seconds: 0.0,
+            best: None,
             evaluations: vec![],
             logs,
         }
@@ -516,7 +522,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for step in 1..=4 {
             save_step(dir.path(), step, 1.0);
-            prune(dir.path(), 2).unwrap();
+            prune(dir.path(), 2, None).unwrap();
         }
         assert_eq!(names(dir.path()).unwrap(), ["step_000000003", "step_000000004"]);
     }

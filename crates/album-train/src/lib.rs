@@ -52,6 +52,7 @@
 //!     schedule: Schedule { log_every: 5, ..Schedule::new(steps) },
 //!     evaluator: None,
 //!     value_points: None,
+//!     watch: false,
 //!     stop: StopFlag::new(),
 //!     observer: &mut |_event| {},
 //! }
@@ -63,6 +64,7 @@
 //! ```
 
 mod assess;
+mod best;
 pub mod checkpoint;
 mod critic;
 mod error;
@@ -80,7 +82,9 @@ mod state_file;
 mod tensorboard;
 mod trainer;
 mod value_map;
+mod watch;
 
+pub use best::Best;
 pub use critic::{CriticStatistics, DataStatistics, SAMPLE, critic_statistics};
 pub use error::TrainError;
 pub use evaluate::{

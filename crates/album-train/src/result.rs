@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::best::Best;
 use crate::checkpoint::{Checkpoint, Manifest, Progress};
 use crate::critic::{CriticStatistics, DataStatistics};
 use crate::evaluate::EvaluationSummary;
@@ -33,6 +34,9 @@ pub struct RunResult {
     /// The values that the data supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_values: Option<DataStatistics>,
+    /// The checkpoint that the run ends with, where the best one was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
     /// Episodes that it learned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_episodes: Option<usize>,
@@ -78,6 +82,7 @@ impl RunResult {
             finished,
             success: progress.evaluations.last().map(|evaluation| evaluation.success),
             evaluations: progress.evaluations.clone(),
+            best: progress.best.clone(),
             learned_values: None,
             data_values: None,
             data_episodes: None,

@@ -21,6 +21,11 @@ pub struct Schedule {
     pub save_at_evaluations: bool,
     /// How many checkpoints are kept, at least 1.
     pub keep: usize,
+    /// The best checkpoint is kept too, and is what the run ends with: the best evaluation where there are some, else the
+    /// least loss on the held-out data.
+    pub keep_best: bool,
+    /// A run ends when its best checkpoint is this many steps old; 0 for never.
+    pub patience: u64,
 }
 
 impl Schedule {
@@ -36,6 +41,8 @@ impl Schedule {
             save_every: 100_000,
             save_at_evaluations: false,
             keep: 2,
+            keep_best: false,
+            patience: 0,
         }
     }
 
@@ -59,6 +66,11 @@ impl Schedule {
 
     pub(crate) fn evaluates(&self, step: u64) -> bool {
         step == self.steps || every(self.eval_every, step) || step == 0 && self.eval_at_start
+    }
+
+    /// Whether the best checkpoint is young enough to go on.
+    pub(crate) fn is_patient(&self, step: u64, best: Option<u64>) -> bool {
+        self.patience == 0 || best.is_none_or(|best| step < best.saturating_add(self.patience))
     }
 
     pub(crate) fn saves(&self, step: u64) -> bool {

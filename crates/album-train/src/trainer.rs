@@ -9,6 +9,7 @@ use album_data::{Dataset, Sampler, Segments};
 use album_envs::EnvPool;
 
 use crate::assess::Assessor;
+use crate::best::Best;
 use crate::checkpoint::{self, Progress};
 use crate::critic::{CriticStatistics, DataStatistics};
 use crate::error::TrainError;
@@ -22,6 +23,7 @@ use crate::schedule::Schedule;
 use crate::signals::StopFlag;
 use crate::state_file::weights_sha256;
 use crate::value_map::{ValueMap, ValuePoints};
+use crate::watch::Watch;
 
 /// Where and how policies are evaluated.
 pub struct Evaluator {
@@ -111,6 +113,8 @@ pub struct Trainer<'a> {
     pub evaluator: Option<Evaluator>,
     /// Where to record values at every evaluation.
     pub value_points: Option<ValuePoints>,
+    /// Whether V is compared with observed returns and with what the rewards allow.
+    pub watch: bool,
     /// Asks the run to stop.
     pub stop: StopFlag,
     /// Is told what happens.
@@ -141,6 +145,10 @@ impl Trainer<'_> {
         let mut metrics = Metrics::new();
         let mut validation = self.held_out.map(|held_out| Assessor::new(self.agent, held_out)).transpose()?;
         let mut held_out_metrics = Metrics::new();
+        let gamma = self.agent.segments().gamma;
+        let watched = |data: &Dataset| Watch::new(data, gamma);
+        let mut watch = self.watch.then(|| watched(self.dataset));
+        let watch_held_out = self.held_out.filter(|_| self.watch).map(watched);
         let total = self.schedule.steps;
         let (begin, wall_before) = (Instant::now(), progress.wall_seconds);
         let wall = move || wall_before + begin.elapsed().as_secs_f64();
@@ -182,9 +190,11 @@ impl Trainer<'_> {
                     (pending, saved) = (false, saved.filter(|&at| at != step));
                 }
             }
-            let done = step == total && !pending;
+            let patient = self.schedule.is_patient(step, progress.best.as_ref().map(|best| best.step));
+            let done = (step == total && !pending) || (!patient && running.is_none());
             let stopping = !done && self.stop.is_set() && running.is_none();
             if (done || stopping || self.schedule.saves(step)) && saved != Some(step) {
+                self.compare(&mut progress, validation.as_mut());
                 saved = Some(self.save(&mut progress, &mut logs, saved, wall())?);
             }
             if done || stopping {
@@ -214,6 +224,15 @@ impl Trainer<'_> {
                 if let Some(validation) = &mut validation {
                     validation.assess(self.agent, VALIDATION_BATCHES, &mut held_out_metrics);
                 }
+                if let Some(watch) = &mut watch {
+                    if let Some(warning) = watch.alarm(step, &metrics) {
+                        (self.observer)(&Event::Warning(warning));
+                    }
+                    watch.measure(self.agent, &mut metrics);
+                }
+                if let Some(watch) = &watch_held_out {
+                    watch.measure(self.agent, &mut held_out_metrics);
+                }
                 logs.training(step, &metrics, &held_out_metrics, ms_per_step, wall())?;
                 (self.observer)(&Event::Logged { step, metrics: &metrics, ms_per_step });
             }
@@ -226,7 +245,30 @@ impl Trainer<'_> {
             (self.observer)(&Event::Stopped { step: progress.step });
         }
         progress.wall_seconds = wall();
+        if finished && let Some(best) = progress.best.as_ref().filter(|best| best.step < progress.step) {
+            checkpoint::at(&self.run.checkpoints(), best.step)?.restore(self.agent)?;
+        }
         self.finish(&progress, finished)
+    }
+
+    /// Compares the agent with the best one so far, where that is kept. The agent is about to be saved.
+    fn compare(&mut self, progress: &mut Progress, validation: Option<&mut Assessor<'_>>) {
+        if !self.schedule.keep_best {
+            return;
+        }
+        let evaluated = progress.evaluations.last().filter(|summary| summary.step == progress.step);
+        let found = match (evaluated, validation) {
+            (Some(summary), _) => Some(Best::of_evaluation(summary)),
+            (None, Some(validation)) if progress.evaluations.is_empty() => {
+                let mut metrics = Metrics::new();
+                validation.assess(self.agent, VALIDATION_BATCHES, &mut metrics);
+                Best::of_held_out(progress.step, &metrics)
+            }
+            _ => None,
+        };
+        if let Some(found) = found.filter(|found| found.beats(progress.best.as_ref())) {
+            progress.best = Some(found);
+        }
     }
 
     /// Goes back to the latest checkpoint, if there is one.
@@ -308,7 +350,8 @@ impl Trainer<'_> {
         let directory = self.run.checkpoints();
         let path = checkpoint::save(&directory, self.identity, progress, &state)?;
         // An old one that cannot be deleted (a reader on a network file system holds it) is no reason to stop.
-        if let Err(error) = checkpoint::prune(&directory, self.schedule.keep) {
+        let best = progress.best.as_ref().map(|best| best.step);
+        if let Err(error) = checkpoint::prune(&directory, self.schedule.keep, best) {
             (self.observer)(&Event::Warning(error.to_string()));
         }
         (self.observer)(&Event::Saved { step: progress.step, path: &path });

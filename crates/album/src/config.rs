@@ -2,10 +2,12 @@
 //! Unknown keys are errors that suggest the nearest one.
 
 use crate::error::Error;
+use crate::own::{Chosen, Own};
 use crate::problem::Problem;
 pub use album_agents::Preset;
 use album_agents::{AgentKind, Setup};
 use album_base::suggest;
+use album_data::Source;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,6 +23,8 @@ pub struct RunConfig {
     pub seed: u64,
     /// The dataset file, where it is not the default one of the task.
     pub data: Option<PathBuf>,
+    /// The run whose agent this one begins with.
+    pub from: Option<PathBuf>,
     /// The loop.
     pub train: TrainConfig,
     /// The hyperparameters of the algorithm, in a section of its name.
@@ -36,6 +40,10 @@ struct Head {
     seed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<Source>,
     train: TrainConfig,
 }
 
@@ -58,8 +66,13 @@ impl RunConfig {
     }
 
     fn to_table(&self) -> Result<toml::Table, Error> {
-        let RunConfig { problem, agent, seed, data, train, settings } = self.clone();
-        let head = Head { task: problem.to_string(), agent: agent.clone(), seed, data, train };
+        let RunConfig { problem, agent, seed, data, from, train, settings } = self.clone();
+        let task = problem.to_string();
+        let source = match problem {
+            Problem::Ogbench(_) => None,
+            Problem::Own(own) => Some(own.source),
+        };
+        let head = Head { task, agent: agent.clone(), seed, data, from, source, train };
         let mut table = toml::Table::try_from(head).map_err(|e| Error::Config(e.to_string()))?;
         table.insert(agent, toml::Value::Table(settings));
         Ok(table)
@@ -82,6 +95,10 @@ pub struct TrainConfig {
     pub save_every: u64,
     /// So many checkpoints are kept, the latest ones.
     pub keep: usize,
+    /// The best checkpoint is kept too and is what the run ends with: by its evaluations, or by the loss on held-out data.
+    pub keep_best: bool,
+    /// The run ends when its best checkpoint is this many steps old; 0 for never.
+    pub patience: u64,
     /// The share of the episodes that is held out and logged as `validation/*`; 0 takes the validation file beside the
     /// data, where there is one.
     pub holdout: f64,
@@ -97,17 +114,55 @@ impl Default for TrainConfig {
             eval_episodes: 50,
             save_every: 100_000,
             keep: 2,
+            keep_best: false,
+            patience: 0,
             holdout: 0.0,
         }
     }
 }
 
-/// The preset of a task. [`Preset::Paper`] is the default except on PointMaze.
-fn preset(kind: &AgentKind, problem: &Problem, preset: Option<Preset>) -> Result<toml::Table, Error> {
-    let preset = preset.unwrap_or(if problem.is_native() { Preset::Small } else { Preset::Paper });
+/// The preset of a task, [`Preset::Paper`] by default except on PointMaze and on one's own data, and what was chosen from
+/// the data.
+fn preset(
+    kind: &AgentKind,
+    problem: &Problem,
+    preset: Option<Preset>,
+    gamma: Option<f64>,
+) -> Result<(toml::Table, Vec<String>), Error> {
+    let preset = preset.unwrap_or(match problem {
+        Problem::Own(_) => Preset::Own,
+        _ if problem.is_native() => Preset::Small,
+        _ => Preset::Paper,
+    });
     let mut table = parse(if preset == Preset::Small { SMALL_LOOP } else { "" }, "preset")?;
-    table.insert(kind.name.to_owned(), toml::Value::Table(kind.preset(problem.environment(), preset)?));
-    Ok(table)
+    let mut settings = kind.preset(problem.environment(), preset)?;
+    let mut chosen = Vec::new();
+    if let Problem::Own(own) = problem {
+        let data = own.read()?;
+        let Chosen { gamma, reward_scale, k, steps, holdout, why } = Chosen::from_data(&data.dataset, gamma);
+        if preset == Preset::Own {
+            let known = kind.defaults()?;
+            settings.insert("gamma".into(), gamma.into());
+            settings.insert("reward_scale".into(), reward_scale.into());
+            if known.contains_key("k") {
+                settings.insert("k".into(), toml::Value::Integer(k as i64));
+            }
+            let period = |parts: u64| toml::Value::Integer((steps / parts) as i64);
+            table.insert(
+                "train".into(),
+                toml::Value::Table(toml::Table::from_iter([
+                    ("steps".to_owned(), period(1)),
+                    ("log_every".to_owned(), period(100)),
+                    ("eval_every".to_owned(), period(10)),
+                    ("save_every".to_owned(), period(10)),
+                    ("holdout".to_owned(), holdout.into()),
+                ])),
+            );
+            chosen = why;
+        }
+    }
+    table.insert(kind.name.to_owned(), toml::Value::Table(settings));
+    Ok((table, chosen))
 }
 
 /// A short schedule for small networks.
@@ -128,8 +183,15 @@ pub struct Overrides {
     pub agent: Option<String>,
     /// The master seed, where it is not the file's or 0.
     pub seed: Option<u64>,
-    /// The data, where it is not the file's or the problem's own.
-    pub data: Option<PathBuf>,
+    /// The data, where it is not the file's or the problem's: the task's own file, or, where no task is named, a log to
+    /// learn from.
+    pub data: Option<Source>,
+    /// What one's own data is called.
+    pub name: Option<String>,
+    /// The run whose agent this one begins with.
+    pub from: Option<PathBuf>,
+    /// The discount, where it is not the preset's.
+    pub gamma: Option<f64>,
     /// Keys of `[train]` that have options of their own.
     pub train: toml::Table,
     /// Where the configuration starts from.
@@ -147,10 +209,10 @@ impl Overrides {
         let mut put = |key: &str, value: Option<toml::Value>| {
             value.map(|value| table.insert(key.to_owned(), value));
         };
-        put("task", self.problem.map(|problem| problem.to_string().into()));
+        put("task", self.problem.as_ref().map(|problem| problem.to_string().into()));
         put("agent", self.agent.clone().map(Into::into));
         put("seed", self.seed.map(|seed| toml::Value::Integer(seed.cast_signed())));
-        put("data", self.data.as_ref().map(|path| path.display().to_string().into()));
+        put("from", self.from.as_ref().map(|path| path.display().to_string().into()));
         put("train", (!self.train.is_empty()).then(|| toml::Value::Table(self.train.clone())));
         table
     }
@@ -163,11 +225,13 @@ pub struct Resolved {
     pub config: RunConfig,
     /// One line for each value that another one overrides, and who gave which.
     pub overridden: Vec<String>,
+    /// What was chosen from one's own data, and why: one line each.
+    pub chosen: Vec<String>,
 }
 
 /// Resolves the configuration of a run.
 pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
-    let file = match &overrides.file {
+    let mut file = match &overrides.file {
         Some(path) => {
             let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
             let place = path.display().to_string();
@@ -178,25 +242,54 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     let named = |key: &str| file.as_ref().and_then(|(table, _)| table.get(key)?.as_str());
     let agent = overrides.agent.as_deref().or(named("agent")).unwrap_or("album").to_owned();
     let kind = AgentKind::find(&agent)?;
-    let problem = match overrides.problem {
-        Some(problem) => problem,
-        None => named("task").unwrap_or(Problem::DEFAULT).parse()?,
+    let mut overridden = Vec::new();
+    let task = named("task").map(str::to_owned);
+    let logged = file.as_mut().and_then(|(table, place)| Some((table.remove("source")?, place.clone())));
+    let (problem, data) = match (&overrides.problem, &overrides.data, logged) {
+        (None, given, Some((source, place))) => {
+            // The file is of a run on a log.
+            let name = overrides.name.as_deref().or(task.as_deref());
+            let source = match given {
+                Some(given) => {
+                    overridden.push(format!("--data (command line) instead of [source] in {place}"));
+                    given.clone()
+                }
+                None => source.try_into().map_err(|e| Error::Config(format!("{place}: [source]: {e}")))?,
+            };
+            (Problem::Own(Own::new(source, name)?), None)
+        }
+        (None, Some(source), None) if task.is_none() => {
+            (Problem::Own(Own::new(source.clone(), overrides.name.as_deref())?), None)
+        }
+        (problem, source, _) => {
+            let problem = match problem {
+                Some(problem) => problem.clone(),
+                None => task.as_deref().unwrap_or(Problem::DEFAULT).parse()?,
+            };
+            (problem, source.as_ref().map(|source| of_task(source)).transpose()?)
+        }
     };
     if let Some(seed) = overrides.seed.filter(|&seed| i64::try_from(seed).is_err()) {
         return Err(Error::Config(format!("seed = {seed}; expected at most {}", i64::MAX)));
     }
     let settings = kind.defaults()?;
+    let (preset, chosen) = preset(kind, &problem, overrides.preset, overrides.gamma)?;
     let base = RunConfig {
         problem,
         agent: agent.clone(),
         seed: 0,
         data: None,
+        from: None,
         train: TrainConfig::default(),
         settings,
     };
     let mut layers = Layers::over(base.to_table()?);
-    layers.merge(preset(kind, &problem, overrides.preset)?, "preset")?;
+    layers.overridden = overridden;
+    layers.merge(preset, "preset")?;
     if let Some((mut table, place)) = file {
+        if matches!(base.problem, Problem::Own(_)) {
+            table.remove("task");
+        }
         // The file may be of a run with another agent, whose hyperparameters say nothing here.
         let others = album_agents::AGENTS.iter().filter(|other| other.name != agent);
         for other in others.filter(|other| table.remove(other.name).is_some()) {
@@ -204,14 +297,34 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         }
         layers.merge(table, &place)?;
     }
-    layers.merge(overrides.flags(), "command line")?;
+    let mut flags = overrides.flags();
+    if let Some(path) = data {
+        flags.insert("data".into(), path.display().to_string().into());
+    }
+    if let Some(gamma) = overrides.gamma {
+        let inner = toml::Table::from_iter([("gamma".to_owned(), gamma.into())]);
+        flags.insert(agent.clone(), toml::Value::Table(inner));
+    }
+    layers.merge(flags, "command line")?;
     for pair in &overrides.set {
         let (section, key, value) = assignment(pair, &layers.table)?;
         let inner = toml::Table::from_iter([(key, value)]);
         let outer = toml::Table::from_iter([(section, toml::Value::Table(inner))]);
         layers.merge(outer, &format!("--set {pair}"))?;
     }
-    Ok(Resolved { config: from_table(layers.table)?, overridden: layers.overridden })
+    let mut config = from_table(layers.table)?;
+    config.problem = base.problem; // it may have read its data already
+    Ok(Resolved { config, overridden: layers.overridden, chosen })
+}
+
+/// The file of a task: all that its data can be.
+fn of_task(source: &Source) -> Result<PathBuf, Error> {
+    match &source.paths[..] {
+        [path] if *source == Source::of(path) => Ok(path.clone()),
+        _ => Err(Error::Config(
+            "the data of a task is one file in its own layout; leave out the task to learn from a log of your own".into(),
+        )),
+    }
 }
 
 /// Reads the configuration that a run was started with.
@@ -227,7 +340,7 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
     let Some(toml::Value::Table(given)) = table.remove(&agent) else {
         return Err(Error::Config(format!("there is no section [{agent}] for the agent")));
     };
-    let Head { task, agent, seed, data, train } =
+    let Head { task, agent, seed, data, from, source, train } =
         table.try_into().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
     let mut settings = Layers::over(kind.defaults()?);
     settings.merge(given, &format!("[{agent}]"))?;
@@ -239,7 +352,11 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
             train.holdout
         )));
     }
-    Ok(RunConfig { problem: task.parse()?, agent, seed, data, train, settings })
+    let problem = match source {
+        Some(source) => Problem::Own(Own::new(source, Some(&task))?),
+        None => task.parse()?,
+    };
+    Ok(RunConfig { problem, agent, seed, data, from, train, settings })
 }
 
 fn parse(text: &str, place: &str) -> Result<toml::Table, Error> {
@@ -310,7 +427,7 @@ fn merge(
                 }
                 changes.push((path, Some(std::mem::replace(old, value.clone())), value));
             }
-            (None, value) if section.is_empty() && key == "data" && place != "preset" => {
+            (None, value) if section.is_empty() && ["data", "from"].contains(&&*key) && place != "preset" => {
                 base.insert(key, value.clone());
                 changes.push((path, None, value));
             }
@@ -394,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_file_is_over_the_preset() {
-        let Resolved { config, overridden } = with_file(given(&["album.alpha_bc=0.5"]));
+        let Resolved { config, overridden, .. } = with_file(given(&["album.alpha_bc=0.5"]));
         let settings = album(&config);
         assert_eq!((settings.critic.k, settings.alpha_bc), (7, 0.5));
         assert_eq!(settings.common.hidden, [128, 128]); // the preset
@@ -410,10 +527,10 @@ mod tests {
     #[test]
     fn options_are_over_the_file_and_pairs_over_options() {
         let train = toml::Table::from_iter([("steps".to_owned(), toml::Value::Integer(80))]);
-        let Resolved { config, overridden } = with_file(Overrides {
+        let Resolved { config, overridden, .. } = with_file(Overrides {
             problem: Some("pointmaze-medium-navigate-singletask-task1-v0".parse().unwrap()),
             seed: Some(6),
-            data: Some("b.npz".into()),
+            data: Some(Source::of("b.npz")),
             train,
             ..given(&["steps=90"])
         });
@@ -428,7 +545,7 @@ mod tests {
 
     #[test]
     fn another_agent_leaves_the_files_hyperparameters() {
-        let Resolved { config, overridden } =
+        let Resolved { config, overridden, .. } =
             with_file(Overrides { agent: Some("bc".into()), ..Overrides::default() });
         assert_eq!((config.agent.as_str(), config.train.steps), ("bc", 70));
         assert!(overridden.iter().any(|line| line.contains("[album]")), "{overridden:?}");

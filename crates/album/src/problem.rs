@@ -1,10 +1,11 @@
 //! What is learned from, and how a policy is judged.
 
 use crate::error::Error;
+use crate::own::Own;
 use crate::resources::Resources;
 use album_base::cache;
 use album_data::ogbench::{Family, MazeSize, TaskName};
-use album_data::{Dataset, Labels, load, validation_beside};
+use album_data::{Dataset, Labels, SourceData, load, validation_beside};
 use album_envs::navigate::{Recipe, cached};
 use album_envs::{EnvPool, Maze, Python, is_native, open_pool};
 use album_train::ValuePoints;
@@ -28,10 +29,12 @@ const SEED: u64 = 0;
 /// assert!(!problem.is_native());
 /// # Ok::<(), album::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
     /// A task of OGBench. PointMaze is native; all others run in the Python package.
     Ogbench(TaskName),
+    /// One's own log.
+    Own(Own),
 }
 
 impl FromStr for Problem {
@@ -46,6 +49,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Ogbench(task) => task.fmt(f),
+            Problem::Own(own) => f.write_str(&own.name),
         }
     }
 }
@@ -82,22 +86,41 @@ impl Problem {
 
     /// The name under which presets list the environment.
     pub fn environment(&self) -> &'static str {
-        let Problem::Ogbench(task) = self;
-        task.environment().name
+        match self {
+            Problem::Ogbench(task) => task.environment().name,
+            Problem::Own(_) => "own",
+        }
+    }
+
+    /// The task of OGBench, where it is one.
+    pub fn task(&self) -> Option<&TaskName> {
+        match self {
+            Problem::Ogbench(task) => Some(task),
+            Problem::Own(_) => None,
+        }
     }
 
     /// Whether the environment needs nothing but this program.
     pub fn is_native(&self) -> bool {
-        let Problem::Ogbench(task) = self;
-        is_native(task)
+        self.task().is_some_and(is_native)
+    }
+
+    /// Whether policies can be tried out.
+    pub fn has_environment(&self) -> bool {
+        matches!(self, Problem::Ogbench(_))
     }
 
     /// Finds the data, in `file` or in its default place, without making any.
     pub fn locate(&self, file: Option<&Path>) -> Result<Location, Error> {
-        let Problem::Ogbench(task) = self;
         if let Some(path) = file {
             return Ok(Location::Found(path.to_path_buf()));
         }
+        let task = match self {
+            Problem::Ogbench(task) => task,
+            Problem::Own(own) => {
+                return Ok(Location::Found(own.source.paths.first().cloned().unwrap_or_default()));
+            }
+        };
         let places =
             [cache::folder()?, cache::ogbench_folder()?].map(|folder| folder.join(task.dataset_file()));
         if let Family::PointMaze(size) = task.environment().family
@@ -121,13 +144,25 @@ impl Problem {
     /// Loads the data, from `file` or from its default place; a native environment's data is recorded first if it has
     /// to be. A share of the episodes is held out, or the validation file beside the data is loaded where there is one.
     pub fn load(&self, file: Option<&Path>, holdout: f64, seed: u64) -> Result<Loaded, Error> {
-        let Problem::Ogbench(task) = self;
+        let split = |data: Dataset, warnings: Vec<String>| {
+            let (data, held_out) = data.hold_out(holdout, seed).map_err(|e| Error::Config(e.to_string()))?;
+            Ok(Loaded { data, held_out: Some(held_out), warnings })
+        };
+        let task = match self {
+            Problem::Ogbench(task) => task,
+            Problem::Own(own) => {
+                let SourceData { dataset, warnings, .. } = own.read()?.clone();
+                return match holdout {
+                    0.0 => Ok(Loaded { data: dataset, held_out: None, warnings }),
+                    _ => split(dataset, warnings),
+                };
+            }
+        };
         let path = self.locate(file)?.ready()?;
         let load = |path: &Path| load(path, Labels::Task(task)).map_err(|e| Error::Load(e.to_string()));
         let album_data::Loaded { dataset: data, warnings } = load(&path)?;
         if holdout > 0.0 {
-            let (data, held_out) = data.hold_out(holdout, seed).map_err(|e| Error::Config(e.to_string()))?;
-            return Ok(Loaded { data, held_out: Some(held_out), warnings });
+            return split(data, warnings);
         }
         let held_out =
             validation_beside(&path).map(|path| load(&path)).transpose()?.map(|loaded| loaded.dataset);
@@ -136,7 +171,7 @@ impl Problem {
 
     /// The command that brings the data.
     pub fn how_to_get(&self) -> String {
-        let Problem::Ogbench(task) = self;
+        let Some(task) = self.task() else { return "album data inspect SOURCE".into() };
         let verb = match task.data_kind() {
             "play" | "noisy" => "generate",
             _ => "fetch",
@@ -146,14 +181,16 @@ impl Problem {
 
     /// The environments that policies are judged in: native ones for all episodes at once, or worker processes.
     pub fn environments(&self, episodes: usize, resources: &Resources) -> Result<Box<dyn EnvPool>, Error> {
-        let Problem::Ogbench(task) = self;
+        let Some(task) = self.task() else {
+            return Err(Error::Config(format!("{self} has no environment; name one with --env")));
+        };
         let count = if self.is_native() { episodes } else { resources.workers().min(episodes) };
         Ok(open_pool(task, count, resources.python.as_deref())?)
     }
 
     /// Refuses what [`Self::environments`] could not make, without making it.
     pub fn check_environments(&self, resources: &Resources) -> Result<(), Error> {
-        if !self.is_native() {
+        if self.has_environment() && !self.is_native() {
             Python::find(resources.python.as_deref())?;
         }
         Ok(())
@@ -161,8 +198,7 @@ impl Problem {
 
     /// Where V is recorded for maps: over the maze, where the observations begin with the position.
     pub fn value_points(&self, observation_dim: usize) -> Option<ValuePoints> {
-        let Problem::Ogbench(task) = self;
-        match task.environment().family {
+        match self.task()?.environment().family {
             Family::PointMaze(size) | Family::AntMaze(size) | Family::HumanoidMaze(size) => {
                 Some(ValuePoints::positions(&Maze::new(size).sample_grid(4), observation_dim))
             }

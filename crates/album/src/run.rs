@@ -1,14 +1,14 @@
 //! Runs: from a configuration to a directory with a trained agent, and from there to its policy again.
 
-use crate::config::{self, RunConfig};
+use crate::config::{self, RunConfig, TrainConfig};
 use crate::error::Error;
-use crate::problem::Loaded;
+use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner};
 use album_data::{Dataset, Segments};
 use album_nn::Pool;
-use album_train::checkpoint::{self, Checkpoint};
+use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
     Evaluator, Event, Identity, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
 };
@@ -45,21 +45,52 @@ impl Run {
         }
         let loaded = load(&config)?;
         let data = &loaded.data;
-        let agent = new_agent(&config, data, resources)?;
+        let agent = match &config.from {
+            Some(from) => agent_of(from, &config, data, resources)?,
+            None => new_agent(&config, data, resources)?,
+        };
         Segments::new(agent.segments()).and_then(|segments| segments.fits(data)).map_err(TrainError::from)?;
         let evaluator = evaluator(&config, resources)?;
         let directory = RunDir::create(directory, &config.to_toml()?)?;
+        let run = Run { config, loaded, agent, evaluator, directory };
+        if run.config.from.is_some() {
+            // From here on the run stands for itself.
+            let state = run.agent.state();
+            checkpoint::save(&run.directory.checkpoints(), &run.identity()?, &Progress::default(), &state)?;
+        }
+        Ok(run)
+    }
+
+    /// Opens a run that was stopped, to go on exactly where it was; `steps` makes it longer or shorter. Learning rates
+    /// that fall over a run fall over the new length from then on.
+    pub fn resume(directory: &Path, steps: Option<u64>, resources: &Resources) -> Result<Self, Error> {
+        let mut config = read_config(directory)?;
+        let directory = RunDir::open(directory)?;
+        let latest = checkpoint::latest(&directory.checkpoints())?.checkpoint;
+        if let Some(steps) = steps {
+            let done = latest.as_ref().map_or(0, Checkpoint::step);
+            if steps < done.max(1) {
+                return Err(Error::Config(format!(
+                    "--steps {steps}: the run has done {done} steps already; expected at least as many"
+                )));
+            }
+            config.train.steps = steps;
+        }
+        let loaded = load(&config)?;
+        let agent = match latest.filter(|_| config.from.is_some()) {
+            Some(checkpoint) => of_checkpoint(&checkpoint, &config, resources)?,
+            None => new_agent(&config, &loaded.data, resources)?,
+        };
+        let evaluator = evaluator(&config, resources)?;
+        if steps.is_some() {
+            directory.write("config.toml", config.to_toml()?.as_bytes())?;
+        }
         Ok(Run { config, loaded, agent, evaluator, directory })
     }
 
-    /// Opens a run that was stopped, to go on exactly where it was.
-    pub fn resume(directory: &Path, resources: &Resources) -> Result<Self, Error> {
-        let config = read_config(directory)?;
-        let directory = RunDir::open(directory)?;
-        let loaded = load(&config)?;
-        let agent = new_agent(&config, &loaded.data, resources)?;
-        let evaluator = evaluator(&config, resources)?;
-        Ok(Run { config, loaded, agent, evaluator, directory })
+    fn identity(&self) -> Result<Identity, Error> {
+        let Loaded { data, held_out, .. } = &self.loaded;
+        identity(&self.config, data.content_hash(), held_out.as_ref().map(Dataset::content_hash))
     }
 
     /// What the run does.
@@ -89,19 +120,17 @@ impl Run {
 
     /// Trains to the end or until the flag is raised, and writes the report.
     pub fn train(mut self, stop: StopFlag, observer: &mut dyn FnMut(&Event<'_>)) -> Result<Finished, Error> {
+        let identity = self.identity()?;
         let result = Trainer {
             agent: &mut self.agent,
             dataset: &self.loaded.data,
             held_out: self.loaded.held_out.as_ref(),
             run: &self.directory,
-            identity: &identity(
-                &self.config,
-                self.loaded.data.content_hash(),
-                self.loaded.held_out.as_ref().map(Dataset::content_hash),
-            )?,
+            identity: &identity,
             schedule: schedule(&self.config),
             evaluator: self.evaluator,
             value_points: self.config.problem.value_points(self.loaded.data.observation_dim()),
+            watch: matches!(self.config.problem, Problem::Own(_)),
             stop,
             observer,
         }
@@ -170,14 +199,16 @@ impl Trained {
         let checkpoints = RunDir::checkpoints_of(run);
         let checkpoint = match step {
             Some(step) => checkpoint::at(&checkpoints, step)?,
-            None => checkpoint::require_latest(&checkpoints)?,
+            None => {
+                let latest = checkpoint::require_latest(&checkpoints)?;
+                match latest.manifest.progress.best.as_ref().filter(|_| config.train.keep_best) {
+                    Some(best) if best.step != latest.step() => checkpoint::at(&checkpoints, best.step)?,
+                    _ => latest,
+                }
+            }
         };
         check_configuration(&checkpoint, &config)?;
-        let (blueprint, pool) = (&checkpoint.state.blueprint, Pool::new(resources.threads));
-        let setup = config.setup()?;
-        let mut agent =
-            Learner::from_blueprint(setup.as_ref(), blueprint, config.train.steps, config.seed, &pool)?;
-        checkpoint.restore(&mut agent)?;
+        let agent = of_checkpoint(&checkpoint, &config, resources)?;
         Ok(Trained { config, agent, checkpoint })
     }
 
@@ -195,7 +226,48 @@ fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Resul
     Ok(Learner::new(config.setup()?.as_ref(), data, config.train.steps, config.seed, &pool)?)
 }
 
-/// What a checkpoint must agree with: all of the configuration but the place of the data.
+/// The agent of a checkpoint, for the configuration of its run or of another one with the same networks.
+fn of_checkpoint(
+    checkpoint: &Checkpoint,
+    config: &RunConfig,
+    resources: &Resources,
+) -> Result<Learner, Error> {
+    let (blueprint, pool) = (&checkpoint.state.blueprint, Pool::new(resources.threads));
+    let setup = config.setup()?;
+    let mut agent =
+        Learner::from_blueprint(setup.as_ref(), blueprint, config.train.steps, config.seed, &pool)?;
+    checkpoint.restore(&mut agent)?;
+    Ok(agent)
+}
+
+/// The agent of another run, to go on with on other data.
+fn agent_of(
+    from: &Path,
+    config: &RunConfig,
+    data: &Dataset,
+    resources: &Resources,
+) -> Result<Learner, Error> {
+    let Trained { config: before, checkpoint, .. } = Trained::open(from, None, resources)?;
+    let blueprint = &checkpoint.state.blueprint;
+    let expected = (blueprint.encoding.observation_dim(), blueprint.action_dim);
+    let found = (data.observation_dim(), data.action_dim());
+    if before.agent != config.agent || found != expected {
+        return Err(Error::Config(format!(
+            "{} trained {} on observations of {} and actions of {} numbers; found {} on {} and {}",
+            from.display(),
+            before.agent,
+            expected.0,
+            expected.1,
+            config.agent,
+            found.0,
+            found.1
+        )));
+    }
+    of_checkpoint(&checkpoint, config, resources)
+}
+
+/// What a checkpoint must agree with: all of the configuration but the place of the data and the length of the run, which
+/// `resume` may change.
 fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Result<Identity, Error> {
     Ok(Identity {
         task: config.problem.to_string(),
@@ -203,7 +275,12 @@ fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Re
         seed: config.seed,
         dataset,
         held_out,
-        config: RunConfig { data: None, ..config.clone() }.to_toml()?,
+        config: RunConfig {
+            data: None,
+            train: TrainConfig { steps: 0, ..config.train.clone() },
+            ..config.clone()
+        }
+        .to_toml()?,
     })
 }
 
@@ -219,6 +296,8 @@ fn schedule(config: &RunConfig) -> Schedule {
         eval_every: train.eval_every,
         save_every: train.save_every,
         keep: train.keep,
+        keep_best: train.keep_best,
+        patience: train.patience,
         ..Schedule::new(train.steps)
     }
 }
@@ -226,7 +305,7 @@ fn schedule(config: &RunConfig) -> Schedule {
 /// How a run is evaluated. Training goes on meanwhile where there are processors for both.
 fn evaluator(config: &RunConfig, resources: &Resources) -> Result<Option<Evaluator>, Error> {
     let episodes = config.train.eval_episodes;
-    if episodes == 0 {
+    if episodes == 0 || !config.problem.has_environment() {
         return Ok(None);
     }
     let envs = config.problem.environments(episodes, resources)?;

@@ -14,7 +14,14 @@
 //! through `V(s')`, `y_K` does not. The actor maximises Q near the data (DDPG+BC):
 //!
 //! ```text
-//! L(psi) = - E[ Q(s, pi(s)) ] / sg(E|Q|) + alpha_BC E[ |pi(s) - a|^2 ]
+//! L(psi) = - E[ Q(s, pi(s)) ] / sg(E|Q|) + alpha_BC E[ |pi(s) - a|^2 ]                     (ddpgbc)
+//! ```
+//!
+//! Beyond the paper, for data that nobody has tuned alpha_BC for: weighted regression, which never asks Q about actions
+//! that were not taken.
+//!
+//! ```text
+//! L(psi) = E[ w |pi(s) - a|^2 ],   w = min( exp(alpha_AWR A / E|A|), 100 ),   A = Q(s,a) - V(s)   (awr)
 //! ```
 //!
 //! Where actions are discrete, Q has an output for each choice and the critic's loss is the same at the one taken. The
@@ -89,12 +96,25 @@ pub struct Config {
     pub normalize_q: bool,
     /// How the actor's mean becomes an action.
     pub squash: Squash,
-    /// `awr` or `best`.
+    /// How a Gaussian policy follows from the values: `ddpgbc` or `awr`.
+    pub extraction: Extraction,
+    /// `awr`, Gaussian or discrete: inverse temperature of the advantage, in units of its mean size.
+    pub alpha_awr: f64,
+    /// How a discrete policy follows from the values: `awr` or `best`.
     pub discrete_policy: DiscretePolicy,
-    /// `awr`: inverse temperature of the advantage, which `normalize_q` divides by its mean size.
-    pub discrete_alpha: f64,
     /// `best`: the least probability of a choice, as a share of the largest, above 0 and at most 1.
     pub discrete_threshold: f64,
+}
+
+/// How a Gaussian policy follows from the values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Extraction {
+    /// Ascent of Q with behaviour cloning.
+    #[default]
+    DdpgBc,
+    /// Advantage-weighted regression.
+    Awr,
 }
 
 /// Hyperparameters of the critic, which other agents may have too.
@@ -130,8 +150,9 @@ impl Default for Config {
             actor_lr: 3e-4,
             normalize_q: true,
             squash: Squash::Clip,
+            extraction: Extraction::DdpgBc,
+            alpha_awr: 3.0,
             discrete_policy: DiscretePolicy::Awr,
-            discrete_alpha: 3.0,
             discrete_threshold: 0.3,
         }
     }
@@ -208,7 +229,7 @@ impl Setup for Config {
     fn check(&self) -> Result<(), AgentError> {
         self.critic.check()?;
         positive(&[("actor_lr", self.actor_lr)])?;
-        nonnegative(&[("alpha_bc", self.alpha_bc), ("discrete_alpha", self.discrete_alpha)])?;
+        nonnegative(&[("alpha_bc", self.alpha_bc), ("alpha_awr", self.alpha_awr)])?;
         rate(&[("discrete_threshold", self.discrete_threshold)])
     }
 
@@ -238,7 +259,14 @@ struct Album {
 }
 
 impl Album {
-    fn actor_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, measures: &mut Measures<'t>) -> Var<'t> {
+    /// The loss of a Gaussian policy; `awr` takes its advantages from values at the same parameters.
+    fn actor_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        critic: &CriticLoss<'t>,
+        measures: &mut Measures<'t>,
+    ) -> Var<'t> {
         let c = &self.config;
         let (s, a) = (x.s(), x.a());
         let mean = x.tape.apply(&nets[self.actor], s);
@@ -246,11 +274,21 @@ impl Album {
             Squash::Clip => (mean, mean.clip(-1.0, 1.0)),
             Squash::Tanh => (mean.tanh(), mean.tanh()),
         };
-        let q_pi = x.tape.apply_frozen(&nets[self.q], x.tape.concat_cols(&[s, into_q])).mean_cols();
-        let bc = (pi - a).square().sum_cols().mean();
-        let actor = c.alpha_bc as f32 * bc + maximise(q_pi, c.normalize_q.then_some(1e-6));
-
-        measures.mean("actor/actor_loss", actor).value("actor/q", q_pi).mean("actor/bc_loss", bc);
+        let distance = (pi - a).square().sum_cols();
+        let bc = distance.mean();
+        let actor = match c.extraction {
+            Extraction::DdpgBc => {
+                let q_pi = x.tape.apply_frozen(&nets[self.q], x.tape.concat_cols(&[s, into_q])).mean_cols();
+                measures.value("actor/q", q_pi);
+                c.alpha_bc as f32 * bc + maximise(q_pi, c.normalize_q.then_some(1e-6))
+            }
+            Extraction::Awr => {
+                let advantage = critic.advantage();
+                measures.value("actor/adv", advantage);
+                (advantage_weight(advantage, c.alpha_awr) * distance).mean()
+            }
+        };
+        measures.mean("actor/actor_loss", actor).mean("actor/bc_loss", bc);
         actor
     }
 
@@ -265,14 +303,9 @@ impl Album {
         let (c, a) = (&self.config, x.a());
         let logits = x.tape.apply(&nets[self.actor], x.s());
         let log_likelihood = self.head.log_likelihood(logits, a);
-        let advantage = (critic.q.mean_cols() - critic.v).detach();
+        let advantage = critic.advantage();
         let loss = match c.discrete_policy {
-            DiscretePolicy::Awr => {
-                let size =
-                    if c.normalize_q { advantage.abs().mean() + 1e-6 } else { x.tape.filled(1, 1, 1.0) };
-                let w = (c.discrete_alpha as f32 * advantage / size).exp().clip(0.0, 100.0);
-                -(w * log_likelihood).mean()
-            }
+            DiscretePolicy::Awr => -(advantage_weight(advantage, c.alpha_awr) * log_likelihood).mean(),
             DiscretePolicy::Best => -log_likelihood.mean(),
         };
 
@@ -295,7 +328,7 @@ impl Algorithm for Album {
         let c = &self.config;
         let critic = critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, &mut measures);
         let actor = match self.head {
-            Head::Gaussian(_) => self.actor_loss(nets, x, &mut measures),
+            Head::Gaussian(_) => self.actor_loss(nets, x, &critic, &mut measures),
             Head::Choices(_) => self.discrete_actor_loss(nets, x, &critic, &mut measures),
         };
         Loss { total: critic.loss + actor, measures }
@@ -340,6 +373,19 @@ pub(crate) struct CriticLoss<'t> {
     q: Var<'t>,
     /// V(s).
     v: Var<'t>,
+}
+
+impl<'t> CriticLoss<'t> {
+    /// A = Q(s,a) - V(s), as a constant.
+    fn advantage(&self) -> Var<'t> {
+        (self.q.mean_cols() - self.v).detach()
+    }
+}
+
+/// `min( exp(alpha A / E|A|), 100 )`: in units of the mean size of the advantage, one alpha suits rewards of any scale.
+fn advantage_weight(advantage: Var<'_>, alpha: f64) -> Var<'_> {
+    let unit = advantage / (advantage.abs().mean().detach() + 1e-6);
+    (alpha as f32 * unit).exp().clip(0.0, 100.0)
 }
 
 /// The critic loss of the paper for the networks (Q, V).

@@ -125,6 +125,7 @@ pub fn train(
             background: options.background,
         }),
         value_points: Some(ValuePoints::positions(&grid, 2)),
+        watch: false,
         stop: options.stop,
         observer: options.observer,
     }

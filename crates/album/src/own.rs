@@ -1,0 +1,140 @@
+//! People's own data: a log, perhaps an environment, and hyperparameters that suit it without tuning.
+
+use crate::error::Error;
+use album_data::{Dataset, Source, SourceData};
+use std::sync::{Arc, OnceLock};
+
+/// A log of one's own, under a name.
+#[derive(Clone, Debug)]
+pub struct Own {
+    /// What runs and reports call it.
+    pub name: String,
+    /// Where the log is, and what cannot be read off it.
+    pub source: Source,
+    /// The log, once it was read: hyperparameters are chosen from it before a run loads it.
+    read: Arc<OnceLock<SourceData>>,
+}
+
+impl PartialEq for Own {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.source) == (&other.name, &other.source)
+    }
+}
+
+impl Own {
+    /// A log under the name of its first file, or another one.
+    pub fn new(source: Source, name: Option<&str>) -> Result<Self, Error> {
+        let stem = source.paths.first().and_then(|path| path.file_name()?.to_str());
+        let stem = stem.map(|file| file.split('.').next().unwrap_or(file));
+        let name = name.or(stem.filter(|stem| !stem.is_empty())).unwrap_or("own").to_owned();
+        let plain = |c: char| c.is_alphanumeric() || "-_. +=".contains(c);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(Error::Config(format!(
+                "the name `{}` of the data: expected letters, digits, - and _; choose one with --name",
+                name.escape_debug()
+            )));
+        }
+        Ok(Own { name, source, read: Arc::default() })
+    }
+
+    /// The log, read at most once.
+    pub fn read(&self) -> Result<&SourceData, Error> {
+        if let Some(data) = self.read.get() {
+            return Ok(data);
+        }
+        let data = self.source.read().map_err(|e| Error::Load(e.to_string()))?;
+        Ok(self.read.get_or_init(|| data))
+    }
+}
+
+/// What was chosen from the data, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Chosen {
+    pub gamma: f64,
+    pub reward_scale: f64,
+    pub k: usize,
+    pub steps: u64,
+    pub holdout: f64,
+    pub why: Vec<String>,
+}
+
+/// Rows of a minibatch, of which [`Chosen::steps`] makes passes over the data.
+const BATCH: usize = 256;
+/// Passes over the data, within these numbers of steps.
+const PASSES: usize = 100;
+const STEPS: [usize; 2] = [10_000, 200_000];
+/// The 95th percentile of the size of discounted returns, after scaling: what networks reach within a few thousand steps.
+const RETURN_SIZE: f64 = 10.0;
+
+impl Chosen {
+    /// Values that suit the data; `gamma` where it is given.
+    pub fn from_data(data: &Dataset, gamma: Option<f64>) -> Self {
+        let episodes = data.episodes();
+        let longest = (0..episodes.len()).map(|episode| episodes.length(episode)).max().unwrap_or(1);
+        let mut why = Vec::new();
+        let gamma = gamma.unwrap_or_else(|| {
+            // An episode's end is worth about a third of its beginning.
+            let gamma = (1.0 - 1.0 / longest.max(1) as f64).clamp(0.9, 0.995);
+            let gamma = (gamma * 1e4).round() / 1e4;
+            why.push(format!("gamma = {gamma}: the longest episode has {longest} steps (--gamma sets it)"));
+            gamma
+        });
+        let mut sizes: Vec<f64> = data.returns_to_go(gamma).into_iter().map(f64::abs).collect();
+        sizes.sort_by(f64::total_cmp);
+        let size = sizes.get(sizes.len() * 95 / 100).copied().unwrap_or(0.0);
+        let reward_scale = if size > 0.0 { three_digits(RETURN_SIZE / size) } else { 1.0 };
+        why.push(format!(
+            "reward_scale = {reward_scale}: 95 % of the discounted returns are within ±{}",
+            three_digits(size)
+        ));
+        let k = (longest / 2).clamp(1, 10);
+        let steps = (PASSES * data.len() / BATCH).clamp(STEPS[0], STEPS[1]) as u64 / 1000 * 1000;
+        why.push(format!("k = {k}, steps = {steps}: {} transitions", data.len()));
+        let with_steps = (0..episodes.len()).filter(|&episode| episodes.length(episode) > 0).count();
+        let holdout = if with_steps >= 10 { 0.1 } else { 0.0 };
+        Chosen { gamma, reward_scale, k, steps, holdout, why }
+    }
+}
+
+fn three_digits(x: f64) -> f64 {
+    format!("{x:.2e}").parse().unwrap_or(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use album_data::Rows;
+
+    fn walk(episodes: usize, length: usize, reward: f32) -> Dataset {
+        let rows = episodes * (length + 1);
+        Dataset::from_rows(Rows {
+            observation_dim: 1,
+            action_dim: 1,
+            observations: vec![0.0; rows],
+            actions: vec![0.0; rows],
+            rewards: vec![reward; rows],
+            masks: vec![1.0; rows],
+            terminals: (0..rows).map(|row| row % (length + 1) == length).collect(),
+            ..Rows::default()
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_chosen_follows_the_data() {
+        let chosen = Chosen::from_data(&walk(20, 50, -3.0), None);
+        assert_eq!((chosen.gamma, chosen.k, chosen.steps, chosen.holdout), (0.98, 10, 10_000, 0.1));
+        let tenfold = Chosen::from_data(&walk(20, 50, -30.0), None);
+        assert!((chosen.reward_scale / tenfold.reward_scale - 10.0).abs() < 0.01);
+        let given = Chosen::from_data(&walk(3, 6, 0.0), Some(0.5));
+        assert_eq!((given.gamma, given.reward_scale, given.k, given.holdout), (0.5, 1.0, 3, 0.0));
+    }
+
+    #[test]
+    fn names_are_those_of_files() {
+        let own = |path: &str, name: Option<&str>| Own::new(Source::of(path), name).map(|own| own.name);
+        assert_eq!(own("a/valve.log.csv.gz", None).unwrap(), "valve");
+        assert_eq!(own("x.csv", Some("plant 7")).unwrap(), "plant 7");
+        assert!(own("x.csv", Some("../up")).unwrap_err().to_string().contains("--name"));
+    }
+}
