@@ -68,6 +68,7 @@ impl Fake<'_> {
             g_b_satisfied: Some(0.875),
         };
         let result = RunResult {
+            best: None,
             task: self.task.into(),
             agent: "album".into(),
             seed: self.seed,
