@@ -52,13 +52,12 @@ fn text(judged: &Judgement) -> String {
     let result = &judged.result;
     let mut text = format!("{} after {} steps", result.task, result.steps);
     if let Some(last) = result.evaluations.last() {
-        let [low, high] = last.success_interval;
+        if let (Some(success), Some([low, high])) = (last.success, last.success_interval) {
+            let [success, low, high] = [success, low, high].map(|share| 100.0 * share);
+            text.push_str(&format!(": success {success:.1} % (95 % interval {low:.1} to {high:.1})"));
+        }
         text.push_str(&format!(
-            ": success {:.1} % (95 % interval {:.1} to {:.1}) over {} episodes, return {:.1}, length {:.0}; {} steps in \
-             {:.1} s, {} episodes side by side",
-            100.0 * last.success,
-            100.0 * low,
-            100.0 * high,
+            " over {} episodes, return {:.1}, length {:.0}; {} steps in {:.1} s, {} episodes side by side",
             last.episodes,
             last.mean_return,
             last.length,

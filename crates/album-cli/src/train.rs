@@ -253,13 +253,16 @@ fn summary(result: &RunResult, run: &Path, page: &Path) -> String {
             } else {
                 format!(" at the last evaluation, after step {}", last.step)
             };
-            format!(
-                "success {:.1} % (95 % interval {:.1} to {:.1}, {} episodes){at}",
-                100.0 * last.success,
-                100.0 * last.success_interval[0],
-                100.0 * last.success_interval[1],
-                last.episodes
-            )
+            match (last.success, last.success_interval) {
+                (Some(success), Some([low, high])) => {
+                    let [success, low, high] = [success, low, high].map(|share| 100.0 * share);
+                    let episodes = last.episodes;
+                    format!(
+                        "success {success:.1} % (95 % interval {low:.1} to {high:.1}, {episodes} episodes){at}"
+                    )
+                }
+                _ => format!("return {:.1} ({} episodes){at}", last.mean_return, last.episodes),
+            }
         }
         None => "no evaluation".into(),
     };
@@ -316,7 +319,10 @@ impl LiveLine {
             Event::Evaluating { .. } => self.bar.set_message("evaluating"),
             Event::Evaluated { evaluation, seconds, background } => {
                 let summary = evaluation.summary();
-                self.success = format!("success {:.0} %", 100.0 * summary.success);
+                self.success = match summary.success {
+                    Some(success) => format!("success {:.0} %", 100.0 * success),
+                    None => String::new(),
+                };
                 let line = format!(
                     "step {:>8}  {}  return {:.1}  length {:.0}  {}  evaluated in {seconds:.1} s{}",
                     summary.step,

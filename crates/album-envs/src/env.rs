@@ -2,37 +2,91 @@
 
 use std::fmt;
 
+use album_data::ActionSpace;
 use album_data::ogbench::Environment;
 
 use crate::error::EnvError;
 
 /// The shape of an environment.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EnvSpec {
+#[derive(Debug, Clone, PartialEq)]
+pub struct EnvShape {
     /// Numbers in an observation.
     pub observation_dim: usize,
-    /// Numbers in an action. Each is clipped to ±1.
-    pub action_dim: usize,
+    /// What an action may be: numbers in physical units, clipped to their bounds, which may be infinite, or the index
+    /// of a choice.
+    pub actions: ActionSpace,
     /// Steps after which an episode is truncated.
     pub horizon: usize,
 }
 
-impl EnvSpec {
+impl Default for EnvShape {
+    /// Of no environment at all.
+    fn default() -> Self {
+        Self { observation_dim: 0, actions: ActionSpace::unit(0), horizon: 0 }
+    }
+}
+
+impl EnvShape {
     /// The shape of an environment of OGBench.
     pub fn of(environment: &Environment) -> Self {
         let &Environment { observation_dim, action_dim, horizon, .. } = environment;
-        Self { observation_dim, action_dim, horizon }
+        Self { observation_dim, actions: ActionSpace::unit(action_dim), horizon }
     }
 
-    /// Refuses actions of another length, and those that are not finite.
+    /// Numbers in an action.
+    pub fn action_dim(&self) -> usize {
+        self.actions.dim()
+    }
+
+    /// Refuses actions of another length, those that are not finite, and indices that no action has.
     pub fn check_action(&self, action: &[f32]) -> Result<(), EnvError> {
-        if action.len() != self.action_dim {
-            return Err(EnvError::ActionLength { found: action.len(), expected: self.action_dim });
+        if action.len() != self.action_dim() {
+            return Err(EnvError::ActionLength { found: action.len(), expected: self.action_dim() });
         }
-        match action.iter().position(|x| !x.is_finite()) {
-            Some(component) => Err(EnvError::ActionValue { component, found: action[component] }),
-            None => Ok(()),
+        if let Some(component) = action.iter().position(|x| !x.is_finite()) {
+            return Err(EnvError::ActionValue { component, found: action[component] });
         }
+        match self.actions {
+            ActionSpace::Discrete { n }
+                if !(action[0] >= 0.0 && action[0] < n as f32 && action[0].fract() == 0.0) =>
+            {
+                Err(EnvError::ActionIndex { found: action[0], n })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an environment in which a policy that was learned from other data cannot act: the observations must
+    /// have as many numbers, and the actions must be of the same kind and size. Bounds may differ, because data seldom
+    /// reaches them.
+    pub fn check_data(
+        &self,
+        environment: &str,
+        observation_dim: usize,
+        actions: &ActionSpace,
+    ) -> Result<(), EnvError> {
+        let refuse = |found: String, expected: String| {
+            Err(EnvError::OtherSpaces { environment: environment.to_owned(), found, expected })
+        };
+        if self.observation_dim != observation_dim {
+            let of = |n: usize| format!("observations of {n} numbers");
+            return refuse(of(self.observation_dim), of(observation_dim));
+        }
+        let same = match (&self.actions, actions) {
+            (ActionSpace::Continuous { low: a, .. }, ActionSpace::Continuous { low: b, .. }) => {
+                a.len() == b.len()
+            }
+            (ActionSpace::Discrete { n: a }, ActionSpace::Discrete { n: b }) => a == b,
+            _ => false,
+        };
+        if same { Ok(()) } else { refuse(words(&self.actions), words(actions)) }
+    }
+}
+
+fn words(actions: &ActionSpace) -> String {
+    match actions {
+        ActionSpace::Continuous { low, .. } => format!("continuous actions of {} numbers", low.len()),
+        ActionSpace::Discrete { n } => format!("{n} discrete actions"),
     }
 }
 
@@ -50,8 +104,8 @@ pub struct Step {
     pub terminated: bool,
     /// Whether the episode was cut off at the horizon.
     pub truncated: bool,
-    /// Whether the task was solved in the state before the step.
-    pub success: bool,
+    /// Whether the task was solved in the state before the step; `None` if the environment does not say.
+    pub success: Option<bool>,
     /// The state after the step, where a frame was asked for and can be drawn.
     pub frame: Option<Frame>,
 }
@@ -67,13 +121,13 @@ pub struct Frame {
     pub rgb: Vec<u8>,
 }
 
-/// An episodic environment with continuous observations and actions.
+/// An episodic environment.
 ///
 /// An episode is [`reset`](Env::reset), then [`step`](Env::step) until a step is
-/// `terminated` or `truncated`. The `success` of its last step is that of the episode.
+/// `terminated` or `truncated`. The last `success` that it reports is that of the episode.
 pub trait Env: Send + fmt::Debug {
     /// Its shape.
-    fn spec(&self) -> EnvSpec;
+    fn shape(&self) -> &EnvShape;
 
     /// Starts an episode and returns its first observation. Equal seeds start
     /// equal episodes.

@@ -35,6 +35,32 @@ pub enum EnvError {
         found: f32,
     },
 
+    /// No action has this index.
+    #[error("action: found {found}, expected a whole number from 0 to {}", .n - 1)]
+    ActionIndex {
+        /// The number.
+        found: f32,
+        /// How many actions there are.
+        n: usize,
+    },
+
+    /// The environment is another one than the data was recorded in.
+    #[error(
+        "{environment}: found {found}, expected {expected} as in the data; name the environment of the data"
+    )]
+    OtherSpaces {
+        /// The environment.
+        environment: String,
+        /// What it has.
+        found: String,
+        /// What the data has.
+        expected: String,
+    },
+
+    /// The name of an environment cannot be read.
+    #[error("{0}")]
+    BadSpec(String),
+
     /// A step outside of an episode.
     #[error("step: the episode is over or was never started; reset the environment first")]
     NoEpisode,
@@ -61,4 +87,17 @@ pub enum EnvError {
         /// What should have been written.
         expected: String,
     },
+}
+
+impl EnvError {
+    /// Whether the environment or what it runs in is at fault: its worker fails, or its spaces are not those of the
+    /// data.
+    pub fn is_environment(&self) -> bool {
+        match self {
+            EnvError::Worker(_) | EnvError::OtherSpaces { .. } => true,
+            EnvError::Data(DataError::Io { .. }) => true,
+            EnvError::Python(e) => e.is_io(),
+            _ => false,
+        }
+    }
 }

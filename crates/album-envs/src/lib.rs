@@ -7,7 +7,7 @@
 //! | `recording/` | datasets by recipe: [`navigate`] natively, [`play`] with OGBench's own oracles in workers |
 //!
 //! An [`EnvPool`] runs episodes side by side, and [`open_pool`] opens the one that a task needs: a [`NativePool`], or a
-//! [`WorkerPool`] of processes. A new suite is a file in `python/suites/` and a constructor of [`Suite`] beside it.
+//! [`WorkerPool`] of processes. [`open_env`] opens any gymnasium environment that an [`EnvSpec`] names. A new suite is a file in `python/suites/` and a constructor of [`Suite`] beside it.
 //!
 //! ```
 //! use album_envs::{Answer, open_pool};
@@ -49,10 +49,13 @@ mod native;
 mod pool;
 pub mod python;
 mod recording;
+mod spec;
 
-pub use env::{Env, EnvSpec, FRAME_INTERVAL, Frame, Step};
+pub use album_data::ActionSpace;
+pub use env::{Env, EnvShape, FRAME_INTERVAL, Frame, Step};
 pub use error::EnvError;
 pub use native::{Maze, Motion, NativePool, Oracle, PointMaze, SampleGrid, advance};
-pub use pool::{Answer, EnvPool, is_native, open_pool};
+pub use pool::{Answer, EnvPool, is_native, open_env, open_pool};
 pub use python::{Limits, Python, PythonError, Suite, WorkerError, WorkerPool};
 pub use recording::{navigate, play};
+pub use spec::{EnvSource, EnvSpec};

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use album_data::ogbench::{Family, TaskName};
 
-use crate::env::{EnvSpec, Frame, Step};
+use crate::env::{EnvShape, Frame, Step};
 use crate::error::EnvError;
 use crate::native::{NativePool, PointMaze};
 use crate::python::{Limits, Python, Suite, WorkerPool};
+use crate::spec::EnvSpec;
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +62,7 @@ pub enum Answer {
 /// ```
 pub trait EnvPool: Send + fmt::Debug {
     /// The shape of the environment; all slots have the same.
-    fn spec(&self) -> EnvSpec;
+    fn shape(&self) -> &EnvShape;
 
     /// Number of slots.
     fn slots(&self) -> usize;
@@ -112,4 +113,12 @@ pub fn open_pool(task: &TaskName, count: usize, python: Option<&Path>) -> Result
             Box::new(WorkerPool::new(Suite::ogbench(task), count, &Python::find(python)?, Limits::default())?)
         }
     })
+}
+
+/// The environments of a [`EnvSpec`]: `count` worker processes of the interpreter that [`Python::find`] finds, with two
+/// environments in each.
+///
+/// [`EnvPool::shape`] tells what observations and actions are; [`EnvShape::check_data`] compares that with data.
+pub fn open_env(spec: &EnvSpec, count: usize, python: Option<&Path>) -> Result<Box<dyn EnvPool>, EnvError> {
+    Ok(Box::new(WorkerPool::new(Suite::gymnasium(spec), count, &Python::find(python)?, Limits::default())?))
 }

@@ -205,9 +205,14 @@ impl TrainError {
         }
     }
 
-    /// Whether the system failed to read or write, rather than what was read being wrong.
+    /// Whether the system or an environment failed, rather than what was read being wrong.
     pub fn is_io(&self) -> bool {
-        matches!(self, TrainError::Io { .. } | TrainError::Locked { .. } | TrainError::Signals(_))
+        match self {
+            TrainError::Env(e) => e.is_environment(),
+            TrainError::Io { .. } | TrainError::Locked { .. } | TrainError::Signals(_) => true,
+            TrainError::Environments { .. } => true,
+            _ => false,
+        }
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {

@@ -17,8 +17,8 @@ use crate::signals::StopFlag;
 pub struct Episode {
     /// The seed of its reset.
     pub seed: u64,
-    /// Whether the task was solved at its end.
-    pub success: bool,
+    /// Whether the task was solved at its end; `None` if the environment does not say.
+    pub success: Option<bool>,
     /// The sum of its rewards.
     #[serde(rename = "return")]
     pub total_reward: f64,
@@ -45,10 +45,10 @@ pub struct Evaluation {
 pub struct EvaluationSummary {
     /// Updates done before it.
     pub step: u64,
-    /// The share of episodes that ended in success.
-    pub success: f64,
+    /// The share of episodes that ended in success; `None` if the environment knows of no success.
+    pub success: Option<f64>,
     /// The 95 % confidence interval of that share.
-    pub success_interval: [f64; 2],
+    pub success_interval: Option<[f64; 2]>,
     /// Mean sum of rewards.
     #[serde(rename = "return")]
     pub mean_return: f64,
@@ -67,11 +67,13 @@ impl Evaluation {
     pub fn summary(&self) -> EvaluationSummary {
         let n = self.episodes.len();
         let mean = |of: fn(&Episode) -> f64| self.episodes.iter().map(of).sum::<f64>() / n.max(1) as f64;
-        let successes = self.episodes.iter().filter(|episode| episode.success).count();
+        let successes = self.episodes.iter().filter(|episode| episode.success == Some(true)).count();
+        // A success rate of no episodes is 0 of 0.
+        let knows = n == 0 || self.episodes.iter().any(|episode| episode.success.is_some());
         EvaluationSummary {
             step: self.step,
-            success: mean(|episode| f64::from(u8::from(episode.success))),
-            success_interval: wilson(successes, n),
+            success: knows.then(|| successes as f64 / n.max(1) as f64),
+            success_interval: knows.then(|| wilson(successes, n)),
             mean_return: mean(|episode| episode.total_reward),
             length: mean(|episode| episode.length as f64),
             final_reward: mean(|episode| episode.final_reward),
@@ -154,7 +156,7 @@ pub fn evaluate(
     let mut warnings = Vec::new();
     let (mut ready, mut moments) = (Vec::new(), Vec::new());
     let (mut observations, mut actions) = (Vec::new(), Vec::new());
-    let width = envs.spec().action_dim;
+    let width = envs.shape().action_dim();
     while slots.iter().any(Option::is_some) {
         if stop.is_set() {
             return Ok(None);
@@ -235,7 +237,7 @@ fn start(
     let seed = plan.seeds[number];
     envs.reset(slot, seed, number < plan.videos)?;
     let episode =
-        Episode { seed, success: false, total_reward: 0.0, length: 0, final_reward: 0.0, path: Vec::new() };
+        Episode { seed, success: None, total_reward: 0.0, length: 0, final_reward: 0.0, path: Vec::new() };
     Ok(Running { number, observation: Vec::new(), episode, frames: Vec::new(), lost })
 }
 
@@ -245,7 +247,7 @@ impl Running {
         episode.total_reward += outcome.reward;
         episode.final_reward = outcome.reward;
         episode.length += 1;
-        episode.success = outcome.success;
+        episode.success = outcome.success.or(episode.success);
         self.see(outcome.observation, outcome.frame, plan);
     }
 
@@ -305,7 +307,7 @@ mod tests {
     fn means() {
         let episode = |success, total_reward, length| Episode {
             seed: 0,
-            success,
+            success: Some(success),
             total_reward,
             length,
             final_reward: f64::from(u8::from(success)) - 1.0,
@@ -314,7 +316,11 @@ mod tests {
         let evaluation =
             Evaluation { step: 5, episodes: vec![episode(true, -3.0, 4), episode(false, -10.0, 10)] };
         let summary = evaluation.summary();
-        assert_eq!((summary.success, summary.mean_return, summary.length), (0.5, -6.5, 7.0));
+        assert_eq!((summary.success, summary.mean_return, summary.length), (Some(0.5), -6.5, 7.0));
         assert_eq!((summary.final_reward, summary.episodes, summary.timesteps), (-0.5, 2, 14));
+        // Nobody knows of success: there is no rate, and no rate of 0.
+        let mut unknown = evaluation.clone();
+        unknown.episodes.iter_mut().for_each(|episode| episode.success = None);
+        assert_eq!((unknown.summary().success, unknown.summary().success_interval), (None, None));
     }
 }

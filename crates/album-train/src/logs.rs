@@ -81,10 +81,12 @@ impl Logs {
     /// One row of evaluation results, and the episodes.
     pub(crate) fn evaluation(&mut self, evaluation: &Evaluation) -> Result<(), TrainError> {
         let summary = evaluation.summary();
+        // A file has the same columns in all rows.
+        let [low, high] = summary.success_interval.unwrap_or([f64::NAN; 2]);
         let row = [
-            ("success", summary.success),
-            ("success_low", summary.success_interval[0]),
-            ("success_high", summary.success_interval[1]),
+            ("success", summary.success.unwrap_or(f64::NAN)),
+            ("success_low", low),
+            ("success_high", high),
             ("episode.return", summary.mean_return),
             ("episode.length", summary.length),
             ("episode.final_reward", summary.final_reward),

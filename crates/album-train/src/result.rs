@@ -80,7 +80,7 @@ impl RunResult {
             seed: identity.seed,
             steps: progress.step,
             finished,
-            success: progress.evaluations.last().map(|evaluation| evaluation.success),
+            success: progress.evaluations.last().and_then(|evaluation| evaluation.success),
             evaluations: progress.evaluations.clone(),
             best: progress.best.clone(),
             learned_values: None,

@@ -95,7 +95,7 @@ pub fn judge(run: &Path, look: &Look, resources: &Resources, stop: &StopFlag) ->
     };
     let summary = (look.episodes > 0).then(|| evaluation.summary());
     let result = RunResult {
-        success: summary.as_ref().map(|summary| summary.success),
+        success: summary.as_ref().and_then(|summary| summary.success),
         evaluations: summary.into_iter().collect(),
         wall_seconds: start.elapsed().as_secs_f64(),
         eval_seconds: seconds,

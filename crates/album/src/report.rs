@@ -48,13 +48,14 @@ fn summary(records: &Records) -> Page {
         return Page::new("A run in progress").callout(Status::Neutral, "The run has not ended yet.");
     };
     let mut page = Page::new(format!("{} on {}", result.agent, result.task));
-    if let Some(last) = result.evaluations.last() {
-        let [low, high] = last.success_interval;
+    if let Some(last) = result.evaluations.last()
+        && let (Some(success), Some([low, high])) = (last.success, last.success_interval)
+    {
         page = page.callout(
-            if last.success >= 0.5 { Status::Good } else { Status::Neutral },
+            if success >= 0.5 { Status::Good } else { Status::Neutral },
             format!(
                 "{} of {} evaluation episodes succeeded after {} steps (95 % confidence interval: {} to {}).",
-                percent(last.success, 0),
+                percent(success, 0),
                 last.episodes,
                 grouped(last.step as i64),
                 percent(low, 0),
@@ -172,7 +173,7 @@ fn trajectories(page: Page, records: &Records, scene: Option<&Scene>) -> Page {
         return page;
     }
     let figure = |title: &str, success: bool| -> Option<Figure> {
-        let chosen: Vec<_> = recorded.iter().filter(|episode| episode.success == success).collect();
+        let chosen: Vec<_> = recorded.iter().filter(|episode| episode.success == Some(success)).collect();
         if chosen.is_empty() {
             return None;
         }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use album_data::ogbench::TaskName;
 use album_envs::python::{self, REQUIREMENTS};
-use album_envs::{Answer, EnvError, EnvPool, EnvSpec, Limits, Python, Suite, WorkerError, WorkerPool};
+use album_envs::{Answer, EnvError, EnvPool, EnvShape, Limits, Python, Suite, WorkerError, WorkerPool};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,8 @@ fn try_out(
     answer(&mut envs, task)?;
     let reset_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let EnvSpec { observation_dim, action_dim, horizon } = envs.spec();
+    let EnvShape { observation_dim, actions, horizon } = envs.shape().clone();
+    let action_dim = actions.dim();
     let action = vec![0.0; action_dim];
     for _ in 0..STEPS {
         envs.step(0, &action)?;

@@ -8,7 +8,7 @@ pub(crate) mod pointmaze;
 
 use std::collections::BTreeMap;
 
-use crate::env::{Env, EnvSpec, FRAME_INTERVAL};
+use crate::env::{Env, EnvShape, FRAME_INTERVAL};
 use crate::error::EnvError;
 use crate::pool::{Answer, EnvPool};
 pub use disc::{Motion, advance};
@@ -20,6 +20,7 @@ pub use pointmaze::PointMaze;
 #[derive(Debug)]
 pub struct NativePool {
     envs: Vec<Box<dyn Env>>,
+    shape: EnvShape,
     /// By slot: the steps of its episode, if that has frames.
     drawn: Vec<Option<u32>>,
     /// Until [`wait`](EnvPool::wait) fetches them.
@@ -28,9 +29,10 @@ pub struct NativePool {
 }
 
 impl NativePool {
-    /// One slot for each environment. All must have the same [`EnvSpec`].
+    /// One slot for each environment. All must have the same [`EnvShape`].
     pub fn new(envs: Vec<Box<dyn Env>>) -> Self {
-        Self { drawn: vec![None; envs.len()], envs, answers: Vec::new(), versions: BTreeMap::new() }
+        let shape = envs.first().map_or_else(EnvShape::default, |env| env.shape().clone());
+        Self { shape, drawn: vec![None; envs.len()], envs, answers: Vec::new(), versions: BTreeMap::new() }
     }
 
     /// `slots` copies of an environment.
@@ -40,8 +42,8 @@ impl NativePool {
 }
 
 impl EnvPool for NativePool {
-    fn spec(&self) -> EnvSpec {
-        self.envs.first().map_or_else(EnvSpec::default, |env| env.spec())
+    fn shape(&self) -> &EnvShape {
+        &self.shape
     }
 
     fn slots(&self) -> usize {

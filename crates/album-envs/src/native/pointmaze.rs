@@ -6,7 +6,7 @@ use album_data::ogbench::{Family, MazeTask, TaskName, within};
 use super::disc::advance;
 use super::drawing::draw;
 use super::maze::Maze;
-use crate::env::{Env, EnvSpec, Frame, Step};
+use crate::env::{Env, EnvShape, Frame, Step};
 use crate::error::EnvError;
 
 /// Starts are up to this far from the centre of their cell along each axis, in metres.
@@ -23,7 +23,7 @@ pub(crate) const TOLERANCE: f64 = 1.0;
 pub struct PointMaze {
     maze: Maze,
     task: MazeTask,
-    horizon: usize,
+    shape: EnvShape,
     /// The positions of the episode so far.
     path: Vec<[f64; 2]>,
     /// Whether the episode goes on.
@@ -38,7 +38,7 @@ impl PointMaze {
             Family::PointMaze(size) => Ok(Self {
                 maze: Maze::new(size),
                 task: size.tasks()[task.task() - 1],
-                horizon: environment.horizon,
+                shape: EnvShape::of(environment),
                 path: Vec::new(),
                 running: false,
             }),
@@ -58,8 +58,8 @@ impl PointMaze {
 }
 
 impl Env for PointMaze {
-    fn spec(&self) -> EnvSpec {
-        EnvSpec { observation_dim: 2, action_dim: 2, horizon: self.horizon }
+    fn shape(&self) -> &EnvShape {
+        &self.shape
     }
 
     fn reset(&mut self, episode_seed: u64) -> Result<Vec<f32>, EnvError> {
@@ -72,18 +72,18 @@ impl Env for PointMaze {
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Step, EnvError> {
-        self.spec().check_action(action)?;
+        self.shape.check_action(action)?;
         let Some(&position) = self.path.last().filter(|_| self.running) else {
             return Err(EnvError::NoEpisode);
         };
         let success = within(position, self.task.goal.center(), TOLERANCE);
         let position = advance(&self.maze, position, [action[0].into(), action[1].into()]).position;
-        let truncated = self.path.len() >= self.horizon;
+        let truncated = self.path.len() >= self.shape.horizon;
         self.path.push(position);
         self.running = !success && !truncated;
         let reward = if success { 0.0 } else { -1.0 };
         let observation = observation(position);
-        Ok(Step { observation, reward, terminated: success, truncated, success, frame: None })
+        Ok(Step { observation, reward, terminated: success, truncated, success: Some(success), frame: None })
     }
 
     fn frame(&self) -> Option<Frame> {
@@ -133,7 +133,9 @@ mod tests {
                     before = observation;
                     observation = step.observation;
                 };
-                assert!(last.success && last.terminated && !last.truncated && last.reward == 0.0);
+                assert!(
+                    last.success == Some(true) && last.terminated && !last.truncated && last.reward == 0.0
+                );
                 // Success is that of the state before the last step, and no earlier one.
                 let distance = |o: &[f32]| (f64::from(o[0]) - goal[0]).hypot(f64::from(o[1]) - goal[1]);
                 assert!(distance(&observation) <= 1.0 + 1e-6 && distance(&before) > 1.0 - 1e-6);

@@ -11,8 +11,8 @@ use album_base::cache::NoHome;
 pub enum PythonError {
     /// No interpreter was named and none is set up.
     #[error(
-        "no Python with ogbench: found no environment in {}; run `album setup ogbench`, or set ALBUM_PYTHON to an \
-         interpreter that has the package",
+        "no Python to run environments with: found none in {}; run `album setup ogbench` or `album setup gymnasium`, or \
+         set ALBUM_PYTHON to an interpreter that has the packages",
         .folder.display()
     )]
     NotSetUp {
@@ -167,11 +167,13 @@ impl PythonError {
 pub enum WorkerError {
     /// The interpreter cannot be started.
     #[error(
-        "{}: cannot start this Python ({source}); run `album setup ogbench`, or set ALBUM_PYTHON to an interpreter \
-         that has ogbench",
+        "{}: cannot start this Python ({source}); run `album setup {setup}`, or set ALBUM_PYTHON to an interpreter that \
+         has {setup}",
         .interpreter.display()
     )]
     NotStarted {
+        /// The set-up that makes one.
+        setup: &'static str,
         /// The interpreter.
         interpreter: PathBuf,
         /// What the system said.
@@ -180,10 +182,12 @@ pub enum WorkerError {
 
     /// A package is missing.
     #[error(
-        "{}: found no module {module}; run `album setup ogbench`, or set ALBUM_PYTHON to an interpreter that has ogbench",
+        "{}: found no module {module}; run `album setup {setup}`, or set ALBUM_PYTHON to an interpreter that has {setup}",
         .interpreter.display()
     )]
     NoModule {
+        /// The set-up that installs it.
+        setup: &'static str,
         /// The interpreter.
         interpreter: PathBuf,
         /// The missing module.
@@ -207,9 +211,11 @@ pub enum WorkerError {
     /// The environment has another shape than album's table or than its first worker.
     #[error(
         "{environment}: found {found} as {what}, expected {expected}; the installed package differs from the one that \
-         `album setup ogbench` installs"
+         `album setup {setup}` installs"
     )]
     OtherEnvironment {
+        /// The set-up that installs the right one.
+        setup: &'static str,
         /// What was to run.
         environment: String,
         /// Which number differs.
@@ -222,11 +228,13 @@ pub enum WorkerError {
 
     /// No worker got ready, or no more of them after some were lost.
     #[error(
-        "{environment}: no worker could be started: {reason}; `album setup ogbench` makes a Python that has what is \
+        "{environment}: no worker could be started: {reason}; `album setup {setup}` makes a Python that has what is \
          needed, and ALBUM_PYTHON names another than {}{}",
         .interpreter.display(), quoted(.said)
     )]
     NoneReady {
+        /// The set-up that makes a good one.
+        setup: &'static str,
         /// What was to run.
         environment: String,
         /// The interpreter.

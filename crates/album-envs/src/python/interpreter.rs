@@ -122,7 +122,10 @@ mod tests {
         let choose =
             || Python::choose(None, None, || Ok(folder.path().to_owned())).map_err(|e| e.to_string());
         let message = choose().unwrap_err();
-        assert!(message.contains("run `album setup ogbench`, or set ALBUM_PYTHON"), "{message}");
+        assert!(
+            message.contains("run `album setup ogbench` or `album setup gymnasium`, or set ALBUM_PYTHON"),
+            "{message}"
+        );
         let stamp = folder.path().join("album-pins.txt");
         std::fs::write(&stamp, "unfinished\n").unwrap();
         assert_eq!(choose().unwrap_err(), message);

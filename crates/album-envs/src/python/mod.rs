@@ -6,21 +6,21 @@
 //! the same guarantees: a worker that dies, sends garbage or exceeds its [`Limits`] is replaced, its last lines on
 //! standard error are quoted, and the caller repeats what was lost.
 //!
-//! # Protocol 3
+//! # Protocol 4
 //!
 //! A worker talks through its standard input and output, and ends when its input does. Each message is a kind (`u8`),
 //! the length of its body (`u32`) and the body. All numbers are little-endian. The worker speaks first.
 //!
 //! | from | kind | body |
 //! |---|---|---|
-//! | worker | 1 hello | `ALBUMENV`, protocol `u32`, then `u32` each: numbers in an observation, numbers in an action, horizon; then a line `NAME VERSION` for each package |
+//! | worker | 1 hello | `ALBUMENV`, protocol `u32`, then `u32` each: numbers in an observation, numbers in an action, horizon, discrete actions (0: continuous, and the lower and upper bounds follow, `f32` each); then a line `NAME VERSION` for each package |
 //! | worker | 2 started | environment `u32`, observation `f32`s, frame |
-//! | worker | 3 stepped | environment `u32`, reward `f64`, flags `u8` (1 terminated, 2 truncated, 4 success), observation `f32`s, frame |
+//! | worker | 3 stepped | environment `u32`, reward `f64`, flags `u8` (1 terminated, 2 truncated, 4 success, 8 nobody knows of success), observation `f32`s, frame |
 //! | worker | 4 error | cause `u8`, text; the worker ends. 0: its episodes are lost; 1: the text names a missing module; 2: a new worker would fail in the same way |
 //! | worker | 5 recorded | nothing; an episode of the file under way is recorded |
 //! | worker | 6 written | nothing; the file is complete |
 //! | album | 1 reset | environment `u32`, seed `u64`, frame interval in steps `u32`; 0 means no frames |
-//! | album | 2 step | environment `u32`, action `f32`s, each within ±1 |
+//! | album | 2 step | environment `u32`, action `f32`s within their bounds, or the index of a discrete action as one `f32` |
 //! | album | 3 record | a line of seeds separated by spaces, a tab and the path of the npz file to write |
 //!
 //! A frame is its width and height (`u32` each) and three bytes for each pixel, row by row from the top; where none is

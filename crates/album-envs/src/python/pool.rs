@@ -7,7 +7,7 @@ use super::interpreter::Python;
 use super::protocol::{self, Hello, Message};
 use super::suites::Suite;
 use super::workers::{Event, Limits, OUT_OF_TURN, Workers};
-use crate::env::EnvSpec;
+use crate::env::EnvShape;
 use crate::error::EnvError;
 use crate::pool::{Answer, EnvPool};
 
@@ -53,7 +53,7 @@ enum Episode {
 #[derive(Debug)]
 pub struct WorkerPool {
     workers: Workers,
-    spec: EnvSpec,
+    shape: EnvShape,
     versions: BTreeMap<String, String>,
     slots: Vec<Slot>,
     /// Answers that come from no worker.
@@ -70,9 +70,9 @@ impl WorkerPool {
             while workers.next()?.is_some() {}
         }
         let hello = workers.hello().cloned();
-        let Hello { spec, versions } = hello.unwrap_or_default();
+        let Hello { shape, versions } = hello.unwrap_or_default();
         Ok(Self {
-            spec,
+            shape,
             versions: versions.into_iter().collect(),
             slots: std::iter::repeat_with(Slot::default).take(ENVIRONMENTS * workers.len()).collect(),
             answers: Vec::new(),
@@ -160,8 +160,8 @@ impl WorkerPool {
 }
 
 impl EnvPool for WorkerPool {
-    fn spec(&self) -> EnvSpec {
-        self.spec
+    fn shape(&self) -> &EnvShape {
+        &self.shape
     }
 
     fn slots(&self) -> usize {
@@ -184,13 +184,13 @@ impl EnvPool for WorkerPool {
 
     fn reset(&mut self, slot: usize, seed: u64, frames: bool) -> Result<(), EnvError> {
         protocol::reset(&mut self.request, slot / self.workers.len(), seed, frames);
-        self.slots[slot].episode = Episode::Running(self.spec.horizon);
+        self.slots[slot].episode = Episode::Running(self.shape.horizon);
         self.ask(slot, Request::Reset);
         Ok(())
     }
 
     fn step(&mut self, slot: usize, action: &[f32]) -> Result<(), EnvError> {
-        self.spec.check_action(action)?;
+        self.shape.check_action(action)?;
         match &mut self.slots[slot].episode {
             Episode::None => return Err(EnvError::NoEpisode),
             Episode::Lost(reason) => {
@@ -201,7 +201,7 @@ impl EnvPool for WorkerPool {
             }
             Episode::Running(left) => *left = left.saturating_sub(1),
         }
-        protocol::step(&mut self.request, slot / self.workers.len(), action);
+        protocol::step(&mut self.request, slot / self.workers.len(), action, &self.shape.actions);
         self.ask(slot, Request::Step);
         Ok(())
     }
@@ -226,6 +226,7 @@ impl EnvPool for WorkerPool {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use album_data::ActionSpace;
     use std::os::unix::fs::PermissionsExt;
 
     /// A suite without a table: the first worker tells the shape, and later ones must have the same.
@@ -237,14 +238,20 @@ mod tests {
         let text = format!(
             r"#!/bin/sh
             mkdir {} 2>/dev/null && dim=2 || dim=3
-            printf '\001\045\000\000\000ALBUMENV\003\000\000\000\00'$dim'\000\000\000\004\000\000\000\144\000\000\000toys 1.0\nmu 4'
+            printf '\001\051\000\000\000ALBUMENV\004\000\000\000\00'$dim'\000\000\000\001\000\000\000\144\000\000\000\004\000\000\000toys 1.0\nmu 4'
             head -c 21 >/dev/null",
             once.display()
         );
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let suite =
-            Suite { name: "toys".into(), file: "toys.py", source: "", arguments: Vec::new(), expected: None };
+        let suite = Suite {
+            name: "toys".into(),
+            setup: "toys",
+            file: "toys.py",
+            source: "",
+            arguments: Vec::new(),
+            expected: None,
+        };
         let limits = Limits { start: Duration::from_secs(20), answer: Duration::from_secs(20) };
         let mut pool = loop {
             // A file that was just written can be busy for a moment, while another test forks.
@@ -253,7 +260,8 @@ mod tests {
                 pool => break pool.unwrap(),
             }
         };
-        assert_eq!(pool.spec(), EnvSpec { observation_dim: 2, action_dim: 4, horizon: 100 });
+        let actions = ActionSpace::Discrete { n: 4 };
+        assert_eq!(pool.shape(), &EnvShape { observation_dim: 2, actions, horizon: 100 });
         assert_eq!(pool.versions()["toys"], "1.0");
         pool.reset(0, 1, false).unwrap();
         let answer = |pool: &mut WorkerPool| loop {

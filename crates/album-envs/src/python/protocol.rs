@@ -4,15 +4,20 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::env::{EnvSpec, FRAME_INTERVAL, Frame, Step};
+use album_data::ActionSpace;
+
+use crate::env::{EnvShape, FRAME_INTERVAL, Frame, Step};
 
 /// The version of the protocol.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 const MAGIC: &[u8; 8] = b"ALBUMENV";
 
 /// Room for frames of 800 x 800 pixels; those of OGBench have 200 x 200.
 const LONGEST_BODY: u32 = 1 << 21;
+
+/// An index must be exact in an `f32`.
+const MOST_CHOICES: usize = 1 << 24;
 
 /// Kind and length.
 const HEADER: usize = 5;
@@ -24,9 +29,9 @@ const READ_AT_ONCE: usize = 1 << 16;
 const QUOTED: usize = 65;
 
 /// What a worker runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Hello {
-    pub spec: EnvSpec,
+    pub shape: EnvShape,
     /// Packages and their versions, in the suite's order, and `python` last.
     pub versions: Vec<(String, String)>,
 }
@@ -89,12 +94,20 @@ pub(super) fn reset(buffer: &mut Vec<u8>, environment: usize, seed: u64, frames:
     buffer.extend(if frames { FRAME_INTERVAL } else { 0 }.to_le_bytes());
 }
 
-/// Writes a step into `buffer`, which is cleared before. The action is clipped to ±1 here,
+/// Writes a step into `buffer`, which is cleared before. The action is clipped to its bounds here,
 /// because that costs NumPy more than all the rest of a message.
-pub(super) fn step(buffer: &mut Vec<u8>, environment: usize, action: &[f32]) {
+pub(super) fn step(buffer: &mut Vec<u8>, environment: usize, action: &[f32], space: &ActionSpace) {
     header(buffer, 2, 4 + 4 * action.len());
     buffer.extend((environment as u32).to_le_bytes());
-    buffer.extend(action.iter().flat_map(|x| x.clamp(-1.0, 1.0).to_le_bytes()));
+    match space {
+        ActionSpace::Continuous { low, high } => {
+            let bounds = low.iter().zip(high);
+            buffer.extend(
+                action.iter().zip(bounds).flat_map(|(x, (&low, &high))| x.clamp(low, high).to_le_bytes()),
+            );
+        }
+        ActionSpace::Discrete { .. } => buffer.extend(action.iter().flat_map(|x| x.to_le_bytes())),
+    }
 }
 
 /// A request to record an episode for each seed into one file.
@@ -165,7 +178,7 @@ impl Reader {
         self.taken += HEADER + body.len();
         let message = parse(kind, body, self.observation_dim);
         if let Ok(Message::Hello(hello)) = &message {
-            self.observation_dim = hello.spec.observation_dim;
+            self.observation_dim = hello.shape.observation_dim;
         }
         Some(message)
     }
@@ -184,14 +197,14 @@ fn parse(kind: u8, body: &[u8], observation_dim: usize) -> Result<Message, Broke
             let environment = body.u32()? as usize;
             let reward = f64::from_le_bytes(body.take()?);
             let [flags] = body.take()?;
-            if flags > 7 {
-                return Err(garbage(format_args!("flags {flags}, expected at most 7")));
+            if flags > 15 {
+                return Err(garbage(format_args!("flags {flags}, expected at most 15")));
             }
             let step = Step {
                 reward,
                 terminated: flags & 1 != 0,
                 truncated: flags & 2 != 0,
-                success: flags & 4 != 0,
+                success: (flags & 8 == 0).then_some(flags & 4 != 0),
                 observation: body.numbers(observation_dim)?,
                 frame: body.frame()?,
             };
@@ -220,11 +233,24 @@ fn hello(body: &mut Body<'_>) -> Result<Hello, Broken> {
         return Err(Broken::OtherProtocol(protocol));
     }
     let mut number = || body.u32().map(|n| n as usize);
-    let spec = EnvSpec { observation_dim: number()?, action_dim: number()?, horizon: number()? };
+    let (observation_dim, action_dim, horizon, choices) = (number()?, number()?, number()?, number()?);
+    let actions = match choices {
+        0 => continuous(body, action_dim)?,
+        n if action_dim == 1 && n <= MOST_CHOICES => ActionSpace::Discrete { n },
+        n => return Err(garbage(format_args!("{n} discrete actions of {action_dim} numbers"))),
+    };
     let lines = String::from_utf8_lossy(body.0);
     let versions = lines.lines().filter_map(|line| line.split_once(' '));
     let versions = versions.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
-    Ok(Hello { spec, versions })
+    Ok(Hello { shape: EnvShape { observation_dim, actions, horizon }, versions })
+}
+
+fn continuous(body: &mut Body<'_>, dim: usize) -> Result<ActionSpace, Broken> {
+    let (low, high) = (body.numbers(dim)?, body.numbers(dim)?);
+    match low.iter().zip(&high).find(|(low, high)| !(low <= high)) {
+        Some((low, high)) => Err(garbage(format_args!("actions from {low} to {high}"))),
+        None => Ok(ActionSpace::Continuous { low, high }),
+    }
 }
 
 fn garbage(found: std::fmt::Arguments<'_>) -> Broken {
@@ -247,9 +273,9 @@ impl Body<'_> {
     }
 
     fn numbers(&mut self, count: usize) -> Result<Vec<f32>, Broken> {
-        let Some((bytes, rest)) = self.0.split_at_checked(4 * count) else {
+        let Some((bytes, rest)) = self.0.split_at_checked(count.saturating_mul(4)) else {
             let found = self.0.len() / 4;
-            return Err(garbage(format_args!("an observation of {found} numbers instead of {count}")));
+            return Err(garbage(format_args!("{found} numbers instead of {count}")));
         };
         self.0 = rest;
         let (numbers, _) = bytes.as_chunks();
@@ -294,14 +320,19 @@ mod tests {
     }
 
     fn greeting(protocol: u32) -> Vec<u8> {
-        let numbers: Vec<u8> = [protocol, 2, 3, 200].iter().flat_map(|n| n.to_le_bytes()).collect();
-        message(1, &[b"ALBUMENV", &numbers[..], b"ogbench 1.2.2\nmujoco 4.0.0\npython 3.11\n"].concat())
+        let numbers: Vec<u8> = [protocol, 2, 1, 200, 0].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let bounds: Vec<u8> = [-2.0_f32, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+        message(
+            1,
+            &[b"ALBUMENV", &numbers[..], &bounds, b"ogbench 1.2.2\nmujoco 4.0.0\npython 3.11\n"].concat(),
+        )
     }
 
     #[test]
     fn hello_is_understood() {
         let Message::Hello(hello) = read(&greeting(PROTOCOL)).unwrap() else { panic!() };
-        assert_eq!(hello.spec, EnvSpec { observation_dim: 2, action_dim: 3, horizon: 200 });
+        let actions = ActionSpace::Continuous { low: vec![-2.0], high: vec![3.0] };
+        assert_eq!(hello.shape, EnvShape { observation_dim: 2, actions, horizon: 200 });
         assert_eq!(hello.packages(), "ogbench-1.2.2 mujoco-4.0.0");
         assert_eq!(read(&greeting(1)), Err(Broken::OtherProtocol(1)));
     }
@@ -318,7 +349,7 @@ mod tests {
             reward: -1.0,
             terminated: true,
             truncated: false,
-            success: true,
+            success: Some(true),
             frame: Some(Frame { width: 1, height: 2, rgb: vec![1, 2, 3, 4, 5, 6] }),
         };
         assert_eq!(read(&message(3, &body)).unwrap(), Message::Stepped { environment: 2, step });
@@ -335,8 +366,10 @@ mod tests {
         let mut buffer = vec![9; 9];
         reset(&mut buffer, 1, 0x0102, true);
         assert_eq!(buffer, [1, 16, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]);
-        step(&mut buffer, 0, &[1.5]);
+        step(&mut buffer, 0, &[1.5], &ActionSpace::unit(1));
         assert_eq!(buffer, [2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 63]);
+        step(&mut buffer, 0, &[2.0], &ActionSpace::Discrete { n: 3 });
+        assert_eq!(buffer, [2, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64]);
         let request = record_request(&[7, u64::MAX], Path::new("/a/b.npz"));
         assert_eq!(request, b"\x03\x20\0\0\x007 18446744073709551615\t/a/b.npz\n");
     }
@@ -346,7 +379,7 @@ mod tests {
         assert_eq!(read(b""), Err(Broken::Ended));
         assert!(found(b"Warning: hi\n").starts_with("found `Warning: hi\\n`, expected a message of album's"));
         assert!(found(&[3, 255, 255, 255, 255]).contains("\\xff"));
-        assert!(found(&message(2, &[0; 8])).contains("an observation of 1 numbers instead of 2"));
+        assert!(found(&message(2, &[0; 8])).contains("found 1 numbers instead of 2"));
         assert!(found(&message(2, &[0; 13])).contains("ends 3 bytes early"));
         assert!(found(&message(3, &[0; 12])).contains("ends 1 bytes early"));
         assert!(found(&message(2, &[9; 22])).contains("pixels with 2 bytes"));

@@ -11,14 +11,17 @@ src/python/mod.rs documents. A suite defines
 Both have observation_dim, action_dim and horizon. An environment also has
 
     reset(seed)          -> observation
-    step(action)         -> observation, reward, terminated, truncated, success
+    step(action)         -> observation, reward, terminated, truncated, success (None if nobody knows)
     render()             -> an array of height x width x 3 bytes
+    choices              how many discrete actions there are; without it or 0, actions are numbers
+    low, high            their bounds; without them, -1 and 1
 
 and a recorder has
 
     record(seed)         -> the rows of one episode, as a dictionary of arrays
 
-A suite raises Hopeless (from __main__ import Hopeless) for what a new worker would not mend.
+A suite raises Hopeless (from __main__ import Hopeless) for what a new worker would not mend, and defines
+OWN_RANDOM = True if its steps may draw from Python's generator.
 """
 
 import os
@@ -41,11 +44,11 @@ import types
 import warnings
 from importlib.metadata import version
 
-MAGIC, PROTOCOL = b"ALBUMENV", 3
+MAGIC, PROTOCOL = b"ALBUMENV", 4
 HELLO, STARTED, STEPPED, ERROR, RECORDED, WRITTEN = 1, 2, 3, 4, 5, 6
 RESET, STEP, RECORD = 1, 2, 3
 EPISODE_LOST, NO_MODULE, HOPELESS = 0, 1, 2
-TERMINATED, TRUNCATED, SUCCESS = 1, 2, 4
+TERMINATED, TRUNCATED, SUCCESS, UNKNOWN = 1, 2, 4, 8
 LONGEST_REQUEST = 1 << 16
 
 HEAD, JUDGED = struct.Struct("<BI"), struct.Struct("<dB")
@@ -107,6 +110,7 @@ except Exception as error:
     traceback.print_exc()
     stop(HOPELESS, f"a package cannot be loaded: {error!r}")
 
+OWN_RANDOM = getattr(suite, "OWN_RANDOM", False)
 # Where gymnasium makes generators, if the suite uses it.
 seeding = sys.modules.get("gymnasium.utils.seeding") or types.SimpleNamespace(np_random=None)
 np_random_of_gymnasium = seeding.np_random
@@ -116,18 +120,29 @@ class Slot:
     """An environment, and the random generators that its episode draws from besides its own.
 
     The environments of a process take turns, and no episode may depend on that: each finds its own generators where
-    NumPy and gymnasium keep theirs. Python's generator is seeded but shared, because no step draws from it.
+    NumPy and gymnasium keep theirs. Python's generator is seeded but shared, unless the suite says that steps draw from
+    it: changing it takes longer than a step of a small environment.
     """
+
+    present = None
 
     def __init__(self):
         self.numpy, self.unseeded = np.random.MT19937(0), np.random.default_rng(0)
+        self.python = random.getstate()
         self.frame_interval = self.steps = 0
         self.take_turn()
         self.env = suite.make(*sys.argv[3:])
 
     def take_turn(self):
+        if Slot.present is self:
+            return
         np.random.set_bit_generator(self.numpy)
         seeding.np_random = self.np_random
+        if OWN_RANDOM:
+            if Slot.present is not None:
+                Slot.present.python = random.getstate()
+            random.setstate(self.python)
+        Slot.present = self
 
     def np_random(self, seed=None):
         """Some environments draw from spaces that nobody seeded, which would ask the system for a seed.
@@ -152,6 +167,7 @@ class Slot:
         observation, reward, terminated, truncated, success = self.env.step(action)
         truncated = truncated or self.steps >= self.env.horizon
         flags = TERMINATED * bool(terminated) + TRUNCATED * bool(truncated) + SUCCESS * bool(success)
+        flags += UNKNOWN * (success is None)
         body = JUDGED.pack(reward, flags) + numbers(observation)
         if self.frame_interval and (self.steps % self.frame_interval == 0 or terminated or truncated):
             body += self.frame()
@@ -174,8 +190,15 @@ def greet(made):
         HELLO,
         MAGIC
         + struct.pack("<IIII", PROTOCOL, made.observation_dim, made.action_dim, made.horizon)
+        + action_space(made)
         + "".join(f"{name} {number}\n" for name, number in versions.items()).encode(),
     )
+
+
+def action_space(made):
+    choices = getattr(made, "choices", 0)
+    bounds = [np.broadcast_to(getattr(made, name, end), made.action_dim) for name, end in (("low", -1), ("high", 1))]
+    return struct.pack("<I", choices) + (b"" if choices else numbers(np.concatenate(bounds)))
 
 
 def record(recorder, line):

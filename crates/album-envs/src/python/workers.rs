@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use album_data::ActionSpace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::WorkerError;
@@ -9,7 +10,7 @@ use super::interpreter::Python;
 use super::process::Process;
 use super::protocol::{Broken, Cause, Hello, Message, PROTOCOL};
 use super::suites::Suite;
-use crate::env::EnvSpec;
+use crate::env::EnvShape;
 use crate::error::EnvError;
 
 /// So many workers in a row may fail to start; the next one is an error.
@@ -169,7 +170,14 @@ impl Workers {
         // If none was ever ready, it is no accident.
         if self.hello.is_none() || self.failed_starts > FAILED_STARTS {
             let (environment, interpreter) = (self.suite.name.clone(), self.python.interpreter().to_owned());
-            return Err(WorkerError::NoneReady { environment, interpreter, reason, said }.into());
+            return Err(WorkerError::NoneReady {
+                setup: self.suite.setup,
+                environment,
+                interpreter,
+                reason,
+                said,
+            }
+            .into());
         }
         if !said.is_empty() {
             let lines: Vec<&str> = said.lines().collect();
@@ -199,7 +207,7 @@ impl Workers {
             Ok(Message::Error(Cause::EpisodeLost, text)) => format!("its worker failed with {text}"),
             Ok(Message::Error(Cause::NoModule, module)) => {
                 let interpreter = self.python.interpreter().to_owned();
-                return Err(WorkerError::NoModule { interpreter, module }.into());
+                return Err(WorkerError::NoModule { setup: self.suite.setup, interpreter, module }.into());
             }
             Ok(Message::Error(Cause::Hopeless, reason)) => {
                 let ((_, said), environment) = (worker.process.end(), self.suite.name.clone());
@@ -217,12 +225,19 @@ impl Workers {
     }
 
     fn greet(&mut self, number: usize, hello: Hello) -> Result<Event, EnvError> {
-        let known = self.suite.expected.or(self.hello.as_ref().map(|hello| hello.spec));
+        let known = self.suite.expected.as_ref().or(self.hello.as_ref().map(|hello| &hello.shape));
         if let Some(expected) = known
-            && let Some((what, found, expected)) = difference(hello.spec, expected)
+            && let Some((what, found, expected)) = difference(&hello.shape, expected)
         {
             let environment = self.suite.name.clone();
-            return Err(WorkerError::OtherEnvironment { environment, what, found, expected }.into());
+            return Err(WorkerError::OtherEnvironment {
+                setup: self.suite.setup,
+                environment,
+                what,
+                found,
+                expected,
+            }
+            .into());
         }
         self.hello = Some(hello);
         self.failed_starts = 0;
@@ -234,19 +249,27 @@ impl Workers {
     }
 
     fn spawn(&self) -> Result<Worker, EnvError> {
-        let process = Process::start(&self.python, &self.suite).map_err(|source| {
-            WorkerError::NotStarted { interpreter: self.python.interpreter().to_owned(), source }
-        })?;
+        let process =
+            Process::start(&self.python, &self.suite).map_err(|source| WorkerError::NotStarted {
+                setup: self.suite.setup,
+                interpreter: self.python.interpreter().to_owned(),
+                source,
+            })?;
         let deadline = Some(Instant::now() + self.limits.start);
         Ok(Worker { process, ready: false, pending: 0, deadline })
     }
 }
 
 /// The first number in which two environments differ.
-fn difference(found: EnvSpec, expected: EnvSpec) -> Option<(&'static str, usize, usize)> {
+fn difference(found: &EnvShape, expected: &EnvShape) -> Option<(&'static str, usize, usize)> {
+    let choices = |shape: &EnvShape| match shape.actions {
+        ActionSpace::Continuous { .. } => 0,
+        ActionSpace::Discrete { n } => n,
+    };
     [
         ("numbers in an observation", found.observation_dim, expected.observation_dim),
-        ("numbers in an action", found.action_dim, expected.action_dim),
+        ("discrete actions", choices(found), choices(expected)),
+        ("numbers in an action", found.action_dim(), expected.action_dim()),
         ("horizon", found.horizon, expected.horizon),
     ]
     .into_iter()

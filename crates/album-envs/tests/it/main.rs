@@ -4,6 +4,7 @@
 
 mod common;
 mod fake;
+mod gymnasium;
 mod ogbench_broken_workers;
 mod ogbench_episodes;
 mod ogbench_pointmaze;

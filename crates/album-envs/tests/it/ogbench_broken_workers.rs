@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const TASK: &str = "pointmaze-medium-navigate-singletask-v0";
 
 /// A hello of pointmaze: 2 numbers each, horizon 1000.
-const HELLO: &str = r"printf '\001\052\000\000\000ALBUMENV\003\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000ogbench 1.2.2\nmu 4'";
+const HELLO: &str = r"printf '\001\076\000\000\000ALBUMENV\004\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000\000\000\000\000\000\000\200\277\000\000\200\277\000\000\200\077\000\000\200\077ogbench 1.2.2\nmu 4'";
 
 /// Takes a reset of 21 bytes, answers for environment 0 with the position (0, 0).
 const START: &str =
@@ -59,17 +59,17 @@ fn has(message: &str, parts: &[&str]) {
 
 #[test]
 fn other_protocols_are_refused() {
-    let script = HELLO.replacen(r"ALBUMENV\003", r"ALBUMENV\001", 1);
-    has(&refused(&script), &["python: found protocol 1, expected 3;"]);
+    let script = HELLO.replacen(r"ALBUMENV\004", r"ALBUMENV\001", 1);
+    has(&refused(&script), &["python: found protocol 1, expected 4;"]);
 }
 
 #[test]
 fn other_environments_are_refused() {
-    let script = HELLO.replacen(r"\002\000\000\000\350", r"\005\000\000\000\350", 1);
+    let script = HELLO.replacen(r"\004\000\000\000\002", r"\004\000\000\000\005", 1);
     has(
         &refused(&script),
         &[
-            "pointmaze-medium-singletask-v0: found 5 as numbers in an action, expected 2",
+            "pointmaze-medium-singletask-v0: found 5 as numbers in an observation, expected 2",
             "album setup ogbench",
         ],
     );
@@ -78,7 +78,7 @@ fn other_environments_are_refused() {
 #[test]
 fn garbage_is_shown() {
     let message = refused("echo 'Welcome to your shell'; echo oh dear >&2; sleep 0.2");
-    has(&message, &["found `Welcome to your shell\\n`, expected a message of album's protocol 3", "oh dear"]);
+    has(&message, &["found `Welcome to your shell\\n`, expected a message of album's protocol 4", "oh dear"]);
     let message = refused(r"printf '\003\377\377\377\377'");
     has(&message, &[r"found `\x03\xff\xff\xff\xff`"]);
 }

@@ -3,7 +3,8 @@
 
 use album_data::ogbench::{Environment, TaskName};
 
-use crate::env::EnvSpec;
+use crate::env::EnvShape;
+use crate::spec::{EnvSource, EnvSpec};
 
 /// The pinned packages that the suites run with.
 pub const REQUIREMENTS: &str = include_str!("requirements.txt");
@@ -13,11 +14,13 @@ pub const REQUIREMENTS: &str = include_str!("requirements.txt");
 pub struct Suite {
     /// What runs, as messages name it.
     pub(super) name: String,
+    /// What `album setup` calls the packages that it needs.
+    pub(super) setup: &'static str,
     pub(super) file: &'static str,
     pub(super) source: &'static str,
     pub(super) arguments: Vec<String>,
     /// What the worker must report; `None` accepts any.
-    pub(super) expected: Option<EnvSpec>,
+    pub(super) expected: Option<EnvShape>,
 }
 
 impl Suite {
@@ -26,10 +29,27 @@ impl Suite {
         let id = task.environment_id();
         Self {
             name: id.clone(),
+            setup: "ogbench",
             file: "ogbench.py",
             source: include_str!("ogbench.py"),
             arguments: vec![id],
-            expected: Some(EnvSpec::of(task.environment())),
+            expected: Some(EnvShape::of(task.environment())),
+        }
+    }
+
+    /// Any environment with gymnasium's interface.
+    pub fn gymnasium(spec: &EnvSpec) -> Self {
+        let (kind, name) = match spec.source() {
+            EnvSource::Gymnasium { id } => ("id", id.clone()),
+            EnvSource::File { path, function } => ("file", format!("{}:{function}", path.display())),
+        };
+        Self {
+            name: spec.to_string(),
+            setup: "gymnasium",
+            file: "gymnasium.py",
+            source: include_str!("gymnasium.py"),
+            arguments: vec![kind.to_owned(), name, spec.args_json()],
+            expected: None,
         }
     }
 
@@ -37,10 +57,11 @@ impl Suite {
     pub(crate) fn play(environment: &Environment, kind: &str, rows: usize) -> Self {
         Self {
             name: format!("{}-v0", environment.name),
+            setup: "ogbench",
             file: "play.py",
             source: include_str!("play.py"),
             arguments: vec![environment.name.to_owned(), kind.to_owned(), rows.to_string()],
-            expected: Some(EnvSpec { horizon: rows, ..EnvSpec::of(environment) }),
+            expected: Some(EnvShape { horizon: rows, ..EnvShape::of(environment) }),
         }
     }
 }

@@ -60,7 +60,7 @@ pub struct Run {
 /// Runs an episode for each seed in whichever slot is free, with actions that depend on the
 /// episode's seed and step alone, for at most `length` steps. Lost episodes are repeated.
 pub fn run(envs: &mut WorkerPool, seeds: &[u64], length: usize) -> (Vec<Run>, Vec<String>) {
-    let dim = envs.spec().action_dim;
+    let dim = envs.shape().action_dim();
     let mut waiting: Vec<usize> = (0..seeds.len()).rev().collect();
     let mut runs: Vec<Run> =
         seeds.iter().map(|&seed| Run { seed, start: Vec::new(), steps: Vec::new() }).collect();

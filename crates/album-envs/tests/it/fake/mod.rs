@@ -38,8 +38,10 @@ impl Fake {
 byte() {{ printf "\\$(printf %03o "$1")"; }}
 recorded() {{ printf '\005\000\000\000\000'; }}
 # Hello: 28 and 5 numbers, and as many rows as the last argument says.
-printf '\001\037\000\000\000ALBUMENV\003\000\000\000\034\000\000\000\005\000\000\000'
-byte $(($7 % 256)); byte $(($7 / 256)); printf '\000\000fake 1\n'
+printf '\001\113\000\000\000ALBUMENV\004\000\000\000\034\000\000\000\005\000\000\000'
+byte $(($7 % 256)); byte $(($7 / 256)); printf '\000\000\000\000\000\000'
+for bound in 1 2 3 4 5; do printf '\000\000\200\277'; done; for bound in 1 2 3 4 5; do printf '\000\000\200\077'; done
+printf 'fake 1\n'
 tab=$(printf '\t')
 while head -c 5 >/dev/null; IFS="$tab" read -r seeds path; do
   name=${{path##*/}}

@@ -13,7 +13,7 @@ use album_agents::{Agent, Common, Decay, Learner};
 use album_data::Dataset;
 use album_data::ogbench::{MazeSize, TaskName, load_task};
 use album_envs::navigate::{self, Recipe};
-use album_envs::{Env, EnvError, EnvPool, EnvSpec, NativePool, PointMaze, Step};
+use album_envs::{Env, EnvError, EnvPool, EnvShape, NativePool, PointMaze, Step};
 use album_nn::Pool;
 use album_train::{
     Evaluator, Event, Identity, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer, ValuePoints,
@@ -37,11 +37,11 @@ pub fn dataset(dir: &Path) -> Dataset {
 
 /// PointMaze with a short horizon, as slow as asked.
 #[derive(Debug, Clone)]
-pub struct Short(PointMaze, usize, Duration);
+pub struct Short(PointMaze, usize, Duration, EnvShape);
 
 impl Env for Short {
-    fn spec(&self) -> EnvSpec {
-        EnvSpec { horizon: 20, ..self.0.spec() }
+    fn shape(&self) -> &EnvShape {
+        &self.3
     }
     fn reset(&mut self, episode_seed: u64) -> Result<Vec<f32>, EnvError> {
         self.1 = 0;
@@ -51,12 +51,14 @@ impl Env for Short {
         self.1 += 1;
         std::thread::sleep(self.2);
         let step = self.0.step(action)?;
-        Ok(Step { truncated: self.1 >= self.spec().horizon, ..step })
+        Ok(Step { truncated: self.1 >= self.3.horizon, ..step })
     }
 }
 
 pub fn envs(count: usize, delay: Duration) -> Box<dyn EnvPool> {
-    Box::new(NativePool::cloned(&Short(PointMaze::new(&task()).unwrap(), 0, delay), count))
+    let maze = PointMaze::new(&task()).unwrap();
+    let shape = EnvShape { horizon: 20, ..maze.shape().clone() };
+    Box::new(NativePool::cloned(&Short(maze, 0, delay, shape), count))
 }
 
 pub fn agent(dataset: &Dataset, seed: u64, threads: usize) -> Learner {
