@@ -58,12 +58,7 @@ fn text(judged: &Judgement) -> String {
         }
         text.push_str(&format!(
             " over {} episodes, return {:.1}, length {:.0}; {} steps in {:.1} s, {} episodes side by side",
-            last.episodes,
-            last.mean_return,
-            last.length,
-            last.timesteps,
-            result.eval_seconds,
-            judged.slots
+            last.episodes, last.mean_return, last.length, last.timesteps, result.eval_seconds, judged.slots
         ));
     }
     for film in &judged.videos {

@@ -2,7 +2,7 @@
 
 use crate::output;
 use album::Error as Failure;
-use album::setup::{Installation, ogbench};
+use album::setup::{Installation, gymnasium, ogbench};
 use album_base::number::seconds;
 use album_data::ogbench::ENVIRONMENTS;
 use album_envs::python;
@@ -19,11 +19,13 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Make a private Python environment with ogbench, and try one environment of each family
-    Ogbench(OgbenchArgs),
+    Ogbench(Place),
+    /// Install packages with gymnasium environments beside ogbench, by name, e.g. `minigrid` or `gymnasium[box2d]`
+    Gymnasium(GymnasiumArgs),
 }
 
 #[derive(clap::Args)]
-struct OgbenchArgs {
+struct Place {
     /// Where to make it [default: in album's cache folder]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
@@ -35,24 +37,42 @@ struct OgbenchArgs {
     json: bool,
 }
 
-/// Runs `album setup`.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let Command::Ogbench(args) = &args.command;
-    let made = ogbench(args.path.as_deref(), &args.python, &mut |line| eprintln!("{line}"))?;
-    output::show(args.json, &made, || text(&made, args.path.is_some()))
+#[derive(clap::Args)]
+struct GymnasiumArgs {
+    /// What to install; packages that album pins keep their versions
+    #[arg(value_name = "PACKAGE")]
+    packages: Vec<String>,
+    #[command(flatten)]
+    place: Place,
 }
 
-fn text(made: &Installation, elsewhere: bool) -> String {
+/// Runs `album setup`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let say = &mut |line: &str| eprintln!("{line}");
+    let (made, place, end) = match &args.command {
+        Command::Ogbench(place) => {
+            let made = ogbench(place.path.as_deref(), &place.python, say)?;
+            let others = ENVIRONMENTS.len() - made.environments.len();
+            (made, place, format!("one environment of each family works; there are {others} more"))
+        }
+        Command::Gymnasium(GymnasiumArgs { packages, place }) => {
+            let made = gymnasium(place.path.as_deref(), &place.python, packages, say)?;
+            (made, place, "`--env gymnasium:ID` takes any id that is installed".to_owned())
+        }
+    };
+    output::show(place.json, &made, || text(&made, &end, place.path.is_some()))
+}
+
+fn text(made: &Installation, end: &str, elsewhere: bool) -> String {
     let mut table = Table::new(["environment", "observation", "action", "horizon", "start", "reset", "step"]);
     for tried in &made.environments {
         let numbers = [tried.observation_dim, tried.action_dim, tried.horizon].map(|n| n.to_string());
         let times = [tried.start_seconds, tried.reset_seconds, tried.step_seconds].map(seconds);
-        table = table.row([tried.environment.to_owned()].into_iter().chain(numbers).chain(times));
+        table = table.row([tried.environment.clone()].into_iter().chain(numbers).chain(times));
     }
     let versions: Vec<String> = made.versions.iter().map(|(name, v)| format!("{name} {v}")).collect();
     let mut text = format!("{}\n{}\nin {}\n", table.to_text(), versions.join(", "), made.path.display());
-    let others = ENVIRONMENTS.len() - made.environments.len();
-    text.push_str(&format!("one environment of each family works; there are {others} more"));
+    text.push_str(end);
     if elsewhere {
         text.push_str(&format!("\nto use it:\n  export {}={}", python::VARIABLE, made.interpreter.display()));
     }

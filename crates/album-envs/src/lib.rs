@@ -2,9 +2,9 @@
 //!
 //! | folder | content |
 //! |---|---|
-//! | `native/` | environments in Rust, which need neither Python nor MuJoCo: [`PointMaze`], its [`Maze`] and [`Oracle`], its frames |
+//! | `native/` | environments in Rust, which need neither Python nor MuJoCo: [`PointMaze`], its [`Maze`] and [`Oracle`], its frames; [`MudWorldEnv`] |
 //! | `python/` | worker processes that run Python environments: interpreter and set-up, supervision, protocol, one adapter per suite |
-//! | `recording/` | datasets by recipe: [`navigate`] natively, [`play`] with OGBench's own oracles in workers |
+//! | `recording/` | datasets by recipe: [`navigate`] natively, [`play`] with OGBench's own oracles in workers, [`rollouts`] of any policy in any environment |
 //!
 //! An [`EnvPool`] runs episodes side by side, and [`open_pool`] opens the one that a task needs: a [`NativePool`], or a
 //! [`WorkerPool`] of processes. [`open_env`] opens any gymnasium environment that an [`EnvSpec`] names. A new suite is a file in `python/suites/` and a constructor of [`Suite`] beside it.
@@ -54,8 +54,8 @@ mod spec;
 pub use album_data::ActionSpace;
 pub use env::{Env, EnvShape, FRAME_INTERVAL, Frame, Step};
 pub use error::EnvError;
-pub use native::{Maze, Motion, NativePool, Oracle, PointMaze, SampleGrid, advance};
+pub use native::{Maze, Motion, MudWorldEnv, NativePool, Oracle, PointMaze, SampleGrid, advance};
 pub use pool::{Answer, EnvPool, is_native, open_env, open_pool};
 pub use python::{Limits, Python, PythonError, Suite, WorkerError, WorkerPool};
-pub use recording::{navigate, play};
+pub use recording::{navigate, play, rollouts};
 pub use spec::{EnvSource, EnvSpec};

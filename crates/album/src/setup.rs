@@ -1,9 +1,12 @@
-//! What cargo alone does not install: a Python environment for OGBench, tried out before it is called ready.
+//! What cargo alone does not install: a Python environment for OGBench and gymnasium, tried out before it is called
+//! ready.
 
 use crate::error::Error;
 use album_data::ogbench::TaskName;
 use album_envs::python::{self, REQUIREMENTS};
-use album_envs::{Answer, EnvError, EnvPool, EnvShape, Limits, Python, Suite, WorkerError, WorkerPool};
+use album_envs::{
+    Answer, EnvError, EnvPool, EnvShape, EnvSpec, Limits, Python, Suite, WorkerError, WorkerPool,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +29,7 @@ pub struct Installation {
 #[derive(Debug, Serialize)]
 pub struct Trial {
     /// Its name.
-    pub environment: &'static str,
+    pub environment: String,
     /// Numbers in an observation.
     pub observation_dim: usize,
     /// Numbers in an action.
@@ -52,69 +55,122 @@ const TASKS: [&str; 7] = [
     "puzzle-3x3-play-singletask-v0",
 ];
 
+/// Environments of gymnasium that need no further package: continuous actions, discrete ones, discrete states.
+const IDS: [&str; 3] = ["gymnasium:Pendulum-v1", "gymnasium:CartPole-v1", "gymnasium:FrozenLake-v1"];
+
+/// Writes Minari's files.
+const H5PY: &str = "h5py";
+
 const STEPS: usize = 5;
 
 /// Makes an environment with ogbench at `path`, or in the cache, from a Python; `say` hears what is being done.
 pub fn ogbench(path: Option<&Path>, python: &Path, say: &mut dyn FnMut(&str)) -> Result<Installation, Error> {
+    let mut trials = Vec::new();
+    for task in TASKS {
+        let task: TaskName = task.parse().map_err(|e| Error::Config(format!("{e}")))?;
+        trials.push((task.environment().name.to_owned(), Suite::ogbench(&task)));
+    }
+    let (path, python) = environment(path, python, say)?;
+    try_all(path, &python, trials, say)
+}
+
+/// Makes the same environment as [`ogbench`], which has gymnasium, or takes the one that is there, and installs further
+/// packages. Those that are pinned keep their versions.
+pub fn gymnasium(
+    path: Option<&Path>,
+    python: &Path,
+    packages: &[String],
+    say: &mut dyn FnMut(&str),
+) -> Result<Installation, Error> {
+    let (path, python) = environment(path, python, say)?;
+    let packages: Vec<String> = [H5PY.to_owned()].into_iter().chain(packages.iter().cloned()).collect();
+    python::install(&path, &packages, REQUIREMENTS, say).map_err(failure)?;
+    let mut trials = Vec::new();
+    for id in IDS {
+        trials.push((id.to_owned(), Suite::gymnasium(&id.parse::<EnvSpec>()?)));
+    }
+    try_all(path, &python, trials, say)
+}
+
+fn environment(
+    path: Option<&Path>,
+    python: &Path,
+    say: &mut dyn FnMut(&str),
+) -> Result<(PathBuf, Python), Error> {
     let path = match path {
         // The interpreter must be found from any directory.
         Some(path) => std::path::absolute(path).map_err(Error::io(path))?,
         None => python::default_folder().map_err(failure)?,
     };
     let python = python::set_up_from(python, &path, REQUIREMENTS, say).map_err(failure)?;
+    Ok((path, python))
+}
+
+fn try_all(
+    path: PathBuf,
+    python: &Python,
+    trials: Vec<(String, Suite)>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Installation, Error> {
     let (interpreter, mut versions) = (python.interpreter().to_owned(), BTreeMap::new());
     let mut environments = Vec::new();
-    for task in TASKS {
-        let task: TaskName = task.parse().map_err(|e| Error::Config(format!("{e}")))?;
-        say(&format!("trying {}", task.environment().name));
-        environments.push(try_out(&task, &python, &mut versions).map_err(failure)?);
+    for (name, suite) in trials {
+        say(&format!("trying {name}"));
+        environments.push(try_out(name, suite, python, &mut versions).map_err(failure)?);
     }
     Ok(Installation { path, interpreter, versions, environments })
 }
 
-/// Starts an episode and takes a few steps. The worker checks that the environment has the shape in album's table.
+/// Starts an episode and takes a few steps. The worker checks that an environment of OGBench has the shape in album's
+/// table.
 fn try_out(
-    task: &TaskName,
+    environment: String,
+    suite: Suite,
     python: &Python,
     versions: &mut BTreeMap<String, String>,
 ) -> Result<Trial, EnvError> {
     let start = Instant::now();
-    let mut envs = WorkerPool::new(Suite::ogbench(task), 1, python, Limits::default())?;
+    let mut envs = WorkerPool::new(suite, 1, python, Limits::default())?;
     let start_seconds = start.elapsed().as_secs_f64();
     versions.clone_from(envs.versions());
     let start = Instant::now();
     envs.reset(0, 0, false)?;
-    answer(&mut envs, task)?;
+    answer(&mut envs, &environment)?;
     let reset_seconds = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let EnvShape { observation_dim, actions, horizon } = envs.shape().clone();
     let action_dim = actions.dim();
     let action = vec![0.0; action_dim];
-    for _ in 0..STEPS {
+    let mut steps = 0;
+    let mut over = false;
+    while steps < STEPS && !over {
         envs.step(0, &action)?;
-        answer(&mut envs, task)?;
+        over = answer(&mut envs, &environment)?;
+        steps += 1;
     }
+    let step_seconds = start.elapsed().as_secs_f64() / steps as f64;
     Ok(Trial {
-        environment: task.environment().name,
+        environment,
         observation_dim,
         action_dim,
         horizon,
         start_seconds,
         reset_seconds,
-        step_seconds: start.elapsed().as_secs_f64() / STEPS as f64,
+        step_seconds,
     })
 }
 
-/// Waits for the answer of slot 0.
-fn answer(envs: &mut dyn EnvPool, task: &TaskName) -> Result<(), EnvError> {
+/// Waits for the answer of slot 0, and tells whether the episode is over.
+fn answer(envs: &mut dyn EnvPool, environment: &str) -> Result<bool, EnvError> {
     loop {
         match envs.wait()?.pop() {
             None => {}
             Some((_, Answer::Lost { reason })) => {
-                let environment = task.environment_id();
+                let environment = environment.to_owned();
                 return Err(WorkerError::Failed { environment, reason, said: String::new() }.into());
             }
-            Some(_) => return Ok(()),
+            Some((_, Answer::Stepped(step))) => return Ok(step.terminated || step.truncated),
+            Some(_) => return Ok(false),
         }
     }
 }

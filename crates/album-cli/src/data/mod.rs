@@ -5,6 +5,7 @@ mod generate;
 mod import;
 mod inspect;
 mod list;
+mod record;
 
 use album::Error as Failure;
 use clap::Subcommand;
@@ -24,6 +25,8 @@ enum Command {
     Fetch(fetch::Args),
     /// Record a dataset by the official recipe
     Generate(generate::Args),
+    /// Record a dataset in a gymnasium environment, with random actions, a trained run or a Python function
+    Record(record::Args),
     /// Look at a data file: what is in it, what a task makes of it, and what is wrong with it
     Inspect(inspect::Args),
     /// Store a data file as memory-mapped columns, for data larger than memory
@@ -36,6 +39,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Command::List(args) => list::run(args),
         Command::Fetch(args) => fetch::run(args),
         Command::Generate(args) => generate::run(args),
+        Command::Record(args) => record::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Import(args) => import::run(args),
     }

@@ -3,6 +3,7 @@
 mod disc;
 mod drawing;
 mod maze;
+mod mudworld;
 mod oracle;
 pub(crate) mod pointmaze;
 
@@ -13,6 +14,7 @@ use crate::error::EnvError;
 use crate::pool::{Answer, EnvPool};
 pub use disc::{Motion, advance};
 pub use maze::{Maze, SampleGrid};
+pub use mudworld::MudWorldEnv;
 pub use oracle::Oracle;
 pub use pointmaze::PointMaze;
 

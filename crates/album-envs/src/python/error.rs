@@ -126,6 +126,13 @@ pub enum PythonError {
         folder: PathBuf,
     },
 
+    /// Something else where the name of a package belongs.
+    #[error("found `{found}`, expected the name of a package, such as `minigrid` or `gymnasium[box2d]`")]
+    NotAPackage {
+        /// What was given.
+        found: String,
+    },
+
     /// Another step of the set-up failed.
     #[error("{step} failed; it said:\n{said}")]
     Step {

@@ -50,6 +50,6 @@ pub use error::{PythonError, WorkerError};
 pub use interpreter::{Python, VARIABLE, default_folder};
 pub use pool::WorkerPool;
 pub use protocol::PROTOCOL;
-pub use setup::{set_up, set_up_from};
+pub use setup::{install, set_up, set_up_from};
 pub use suites::{REQUIREMENTS, Suite};
 pub use workers::Limits;

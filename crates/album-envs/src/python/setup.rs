@@ -13,6 +13,9 @@ use crate::error::EnvError;
 /// so that an interrupted set-up is done again.
 const STAMP: &str = "album-pins.txt";
 
+/// The pins as constraints for further packages.
+const CONSTRAINTS: &str = "album-constraints.txt";
+
 /// What the stamp holds until the set-up is done.
 const UNFINISHED: &str = "unfinished\n";
 
@@ -69,6 +72,45 @@ pub fn set_up_from(
     Ok(python)
 }
 
+/// Installs further packages into an environment that [`set_up`] made for these requirements. The packages that are
+/// pinned there keep their versions.
+pub fn install(
+    folder: &Path,
+    packages: &[String],
+    requirements: &str,
+    say: &mut dyn FnMut(&str),
+) -> Result<(), EnvError> {
+    if let Some(found) = packages.iter().find(|package| package.is_empty() || package.starts_with('-')) {
+        return Err(PythonError::NotAPackage { found: found.clone() }.into());
+    }
+    let _lock = lock(folder, say)?;
+    let pins: Vec<&str> = requirements.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+    let constraints = folder.join(CONSTRAINTS);
+    fs::write(&constraints, pins.join("\n") + "\n").map_err(PythonError::io(&constraints))?;
+    let mut pip = pip(folder);
+    pip.arg("--constraint").arg(&constraints).args(packages);
+    say(&format!("installing {} in {}", packages.join(", "), folder.display()));
+    let version = version(Python::in_folder(folder).interpreter())?;
+    Ok(run(pip, say).map_err(|said| pip_failure(folder, &version, said))?)
+}
+
+/// `pip install` of an environment, without what to install.
+fn pip(folder: &Path) -> Command {
+    let mut pip = Command::new(Python::in_folder(folder).interpreter());
+    // -I: ignore the caller's Python variables.
+    pip.args([
+        "-I",
+        "-m",
+        "pip",
+        "install",
+        "--no-input",
+        "--disable-pip-version-check",
+        "--progress-bar",
+        "off",
+    ]);
+    pip
+}
+
 /// The pins of an environment that is set up completely.
 pub(super) fn stamp(folder: &Path) -> Option<String> {
     fs::read_to_string(folder.join(STAMP)).ok().filter(|pins| pins != UNFINISHED)
@@ -121,17 +163,7 @@ fn make(
     // -I: ignore the caller's Python variables.
     venv.args(["-I", "-m", "venv"]).arg(folder);
     run(venv, say).map_err(|said| venv_failure(base, folder, said))?;
-    let mut pip = Command::new(Python::in_folder(folder).interpreter());
-    pip.args([
-        "-I",
-        "-m",
-        "pip",
-        "install",
-        "--no-input",
-        "--disable-pip-version-check",
-        "--progress-bar",
-        "off",
-    ]);
+    let mut pip = pip(folder);
     pip.args(requirements.lines().filter_map(pip_argument));
     run(pip, say).map_err(|said| pip_failure(folder, version, said))?;
     write(requirements).map_err(PythonError::io(&stamp_path))

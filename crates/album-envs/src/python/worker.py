@@ -20,6 +20,7 @@ and a recorder has
 
     record(seed)         -> the rows of one episode, as a dictionary of arrays
 
+For code of users there are guarded and load_function (from __main__ import them).
 A suite raises Hopeless (from __main__ import Hopeless) for what a new worker would not mend, and defines
 OWN_RANDOM = True if its steps may draw from Python's generator.
 """
@@ -88,6 +89,45 @@ def receive():
 def stop(cause, text):
     send(ERROR, bytes([cause]) + text.encode())
     os._exit(1)
+
+
+def place(error):
+    """Where and why something was raised, in one line: the last frame outside of the worker's own code."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(("<", "suites/"))]
+    if isinstance(error, SyntaxError) and error.filename:
+        where = f"{error.filename}:{error.lineno}: "
+    else:
+        where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
+    return where + traceback.format_exception_only(error)[-1].strip()
+
+
+def guarded(what, function, *arguments, **named):
+    """Runs code of a user. What that raises, it would raise again."""
+    try:
+        return function(*arguments, **named)
+    except Hopeless:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        raise Hopeless(f"{what}: {place(error)}") from error
+
+
+def load_function(name):
+    """The function that FILE:FUNCTION names."""
+    path, function = name.rsplit(":", 1)
+    if not os.path.isfile(path):
+        raise Hopeless("found no such file")
+    # Modules beside the file can be loaded, and replace no package.
+    sys.path.append(os.path.dirname(os.path.abspath(path)))
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    module = {"__name__": "loaded", "__file__": path}
+    exec(code, module)
+    if not callable(module.get(function)):
+        own = [name for name, value in module.items() if getattr(value, "__module__", None) == "loaded"]
+        has = f"; it has {', '.join(own)}" if own else ""
+        raise Hopeless(f"found no function `{function}` in the file{has}")
+    return module[function]
 
 
 def load(name, source):

@@ -2,7 +2,9 @@
 
 pub mod navigate;
 pub mod play;
+pub mod rollouts;
 mod stamp;
+mod work;
 
 /// Which of the two datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,3 +10,4 @@ mod ogbench_episodes;
 mod ogbench_pointmaze;
 mod play;
 mod python_setup;
+mod rollouts;

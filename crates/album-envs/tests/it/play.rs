@@ -240,7 +240,7 @@ fn an_interpreter_without_the_package_changes_nothing() {
     let script = "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'ogbench'\" >&2\nexit 1\n";
     fs::write(&python, script).unwrap();
     let error = setting.run(&python, 2, 99).0.unwrap_err();
-    assert!(!error.is_io());
+    assert!(error.is_io());
     let message = error.to_string();
     assert!(
         message.contains("No module named 'ogbench'") && message.contains("album setup ogbench"),

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
-use album_envs::python::{Python, set_up_from};
+use album_envs::python::{Python, install, set_up_from};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -191,4 +191,21 @@ fn no_space() {
         .fails(&["deep/environment: no space left; about 1 GB is needed"]);
     let venv = "if [ \"$1\" = -c ]; then echo 3.11; exit; fi; echo 'OSError: [Errno 28]' >&2; exit 1";
     Case::new(venv).fails(&["no space left"]);
+}
+
+#[test]
+fn further_packages_leave_the_pinned_ones_alone() {
+    let case = Case::with_pip(":");
+    case.set_up(PINS).0.unwrap();
+    let say = &mut |_: &str| {};
+    install(&case.target(), &["h5py".into(), "minigrid>=3".into()], PINS, say).unwrap();
+    let pip = read(&case.target().join("pip.txt"));
+    let constraints = case.target().join("album-constraints.txt");
+    let end = format!("off\n--constraint\n{}\nh5py\nminigrid>=3\n", constraints.display());
+    assert!(pip.ends_with(&end), "{pip}");
+    assert!(read(&constraints).contains("ogbench==1.2.2\n") && !read(&constraints).contains('#'));
+    // The environment is still the pinned one.
+    assert!(case.set_up(PINS).1.is_empty());
+    let message = install(&case.target(), &["--user".into()], PINS, say).unwrap_err().to_string();
+    assert!(message.contains("found `--user`, expected the name of a package"), "{message}");
 }

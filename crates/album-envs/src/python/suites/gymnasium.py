@@ -10,10 +10,7 @@ Actions are a Box, of any shape, or Discrete.
 
 import difflib
 import json
-import os
-import sys
-import traceback
-from __main__ import Hopeless
+from __main__ import Hopeless, guarded, load_function
 
 import gymnasium
 import numpy as np
@@ -24,17 +21,6 @@ OWN_RANDOM = True  # who knows what steps draw from
 ENDLESS = 10_000  # steps, where nothing else limits an episode
 
 gymnasium.logger.min_level = 50
-
-
-def place(error):
-    """Where and why something was raised, in one line: the last frame outside of the worker's own code."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(("<", "suites/"))]
-    if isinstance(error, SyntaxError) and error.filename:
-        where = f"{error.filename}:{error.lineno}: "
-    else:
-        where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
-    what = traceback.format_exception_only(error)[-1].strip()
-    return where + what
 
 
 def did_you_mean(name, names):
@@ -59,20 +45,7 @@ def from_id(name, arguments):
 
 
 def from_file(name, arguments):
-    path, function = name.rsplit(":", 1)
-    if not os.path.isfile(path):
-        raise Hopeless("found no such file")
-    # Modules beside the file can be loaded, and replace no package.
-    sys.path.append(os.path.dirname(os.path.abspath(path)))
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec")
-    module = {"__name__": "environment", "__file__": path}
-    exec(code, module)
-    if not callable(module.get(function)):
-        own = [name for name, value in module.items() if getattr(value, "__module__", None) == "environment"]
-        has = f"; it has {', '.join(own)}" if own else ""
-        raise Hopeless(f"found no function `{function}` in the file{has}")
-    return module[function](**arguments)
+    return load_function(name)(**arguments)
 
 
 def flat(space, where):
@@ -126,7 +99,7 @@ class Environment:
     def __init__(self, kind, name, arguments):
         self.name = name
         make = from_id if kind == "id" else from_file
-        self.env = self.guarded("cannot be made", make, name, json.loads(arguments))
+        self.env = guarded("the environment cannot be made", make, name, json.loads(arguments))
         for attribute in ("observation_space", "action_space", "reset", "step"):
             if not hasattr(self.env, attribute):
                 kind = type(self.env).__name__
@@ -148,19 +121,9 @@ class Environment:
         else:
             raise Hopeless(f"found actions of kind {type(space).__name__}, expected Box or Discrete")
 
-    def guarded(self, what, function, *arguments, **named):
-        """Runs the environment's own code. What that raises, it would raise again."""
-        try:
-            return function(*arguments, **named)
-        except Hopeless:
-            raise
-        except Exception as error:
-            traceback.print_exc()
-            raise Hopeless(f"the environment {what}: {place(error)}") from error
-
     def row(self, observation):
         row = np.zeros(self.observation_dim, np.float32)
-        self.guarded("returned a bad observation", self.write, observation, row)
+        guarded("the environment returned a bad observation", self.write, observation, row)
         if not np.isfinite(row).all():
             at = int(np.argmin(np.isfinite(row)))
             raise Hopeless(f"found {row[at]} as number {at} of an observation, expected finite numbers")
@@ -168,25 +131,25 @@ class Environment:
 
     def reset(self, seed):
         # Some environments take 31 bits only.
-        found = self.guarded("failed in reset", self.env.reset, seed=seed % 2**31)
+        found = guarded("the environment failed in reset", self.env.reset, seed=seed % 2**31)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise Hopeless(f"reset returned {type(found).__name__}, expected (observation, info)")
         return self.row(found[0])
 
     def step(self, action):
-        found = self.guarded("failed in step", self.env.step, self.decode(action))
+        found = guarded("the environment failed in step", self.env.step, self.decode(action))
         if not (isinstance(found, tuple) and len(found) == 5):
             what = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
             raise Hopeless(f"step returned {what}, expected (observation, reward, terminated, truncated, info)")
         observation, reward, terminated, truncated, info = found
-        reward = self.guarded("returned a bad reward", float, reward)
+        reward = guarded("the environment returned a bad reward", float, reward)
         if not np.isfinite(reward):
             raise Hopeless(f"found {reward} as the reward of a step, expected a finite number")
         success = info.get("success", info.get("is_success")) if isinstance(info, dict) else None
         return self.row(observation), reward, terminated, truncated, success
 
     def render(self):
-        frame = self.guarded("cannot draw", self.env.render)
+        frame = guarded("the environment cannot draw", self.env.render)
         if frame is None:
             raise Hopeless("the environment draws no frames; pass --env-arg render_mode=rgb_array")
         return frame

@@ -53,6 +53,19 @@ impl Suite {
         }
     }
 
+    /// A function of a Python file as a policy: `name` is FILE:FUNCTION; the numbers are those of an observation and of
+    /// an action, and how many discrete actions there are.
+    pub(crate) fn policy(name: String, numbers: [usize; 3]) -> Self {
+        Self {
+            name: name.clone(),
+            setup: "gymnasium",
+            file: "policy.py",
+            source: include_str!("policy.py"),
+            arguments: [name].into_iter().chain(numbers.map(|n| n.to_string())).collect(),
+            expected: None,
+        }
+    }
+
     /// Episodes of `rows` rows that oracles of the package `ogbench` record; `kind` is `play` or `noisy`.
     pub(crate) fn play(environment: &Environment, kind: &str, rows: usize) -> Self {
         Self {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use album_data::DataError;
 
 use crate::error::EnvError;
-use crate::python::WorkerError;
 
 /// Why a recording failed.
 #[derive(Debug, thiserror::Error)]
@@ -69,10 +68,8 @@ impl RecordError {
     /// Whether the cause is I/O or a failing process.
     pub fn is_io(&self) -> bool {
         match self {
-            Self::Env(EnvError::Data(DataError::Io { .. })) => true,
-            Self::Env(EnvError::Python(e)) => e.is_io(),
-            Self::Env(EnvError::Worker(WorkerError::NotStarted { .. })) => true,
-            Self::Env(_) | Self::OtherPackages { .. } => false,
+            Self::Env(e) => e.is_environment(),
+            Self::OtherPackages { .. } => false,
             Self::Io { .. } | Self::Lost { .. } | Self::Busy { .. } => true,
         }
     }

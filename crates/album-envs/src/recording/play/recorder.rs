@@ -1,7 +1,7 @@
 //! Recording with several processes, from where the last attempt stopped.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use super::{Recipe, RecordError, Split};
 use crate::python::protocol::{Hello, Message, record_request};
 use crate::python::workers::{Event as WorkerEvent, OUT_OF_TURN, Workers};
 use crate::python::{Limits, Python, Suite};
+use crate::recording::work;
 
 /// Processes that may fail at one chunk.
 const LOSSES: usize = 3;
@@ -110,7 +111,7 @@ impl Recorder<'_> {
         }
         let work = self.recipe.work_folder(self.folder);
         fs::create_dir_all(&work).map_err(RecordError::io(&work))?;
-        let _lock = lock(&work)?;
+        let _lock = work::lock(&work)?;
 
         let chunks: Vec<Chunk> =
             missing.iter().flat_map(|&split| Chunk::all(self.recipe, split, self.chunk.get())).collect();
@@ -193,17 +194,6 @@ impl Recorder<'_> {
             let episodes = complete + jobs.iter().flatten().map(|job| job.recorded).sum::<usize>();
             (self.observer)(Event::Recorded { episodes, of });
         }
-    }
-}
-
-/// Keeps other processes out until it is dropped or this process ends.
-fn lock(work: &Path) -> Result<File, RecordError> {
-    let path = work.join("lock");
-    let file = File::create(&path).map_err(RecordError::io(&path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(RecordError::Busy { folder: work.to_path_buf() }),
-        Err(TryLockError::Error(source)) => Err(RecordError::Io { path, source }),
     }
 }
 
