@@ -288,8 +288,8 @@ pub enum DataError {
     /// One cell of a log does not fit its use.
     #[error("{place}: column `{}`, {row}: found {found}, expected {expected}", .column.escape_debug())]
     Cell {
-        /// The file.
-        place: Place,
+        /// The file; boxed, so that results stay small.
+        place: Box<Place>,
         /// The column.
         column: String,
         /// The row as users count them.

@@ -15,9 +15,9 @@ use crate::dataset::Role;
 use crate::error::{DataError, Place};
 use crate::load::checks::{BadNumbers, OnBad, Problem};
 use crate::source::chunk::{Chunk, Layout};
+use crate::source::log::{LogFile, Stop};
 use crate::source::sink::{Sink, Step};
 use crate::source::space::{ActionStats, outside};
-use crate::source::table::Table;
 use crate::source::{EndCounts, Ends};
 
 /// What the columns say about ends, settled before rows are read.
@@ -44,19 +44,6 @@ pub(crate) struct Seen {
     pub actions: ActionStats,
 }
 
-/// Why assembling stopped.
-pub(crate) enum Stop {
-    Data(DataError),
-    /// The rows have steps and are not in their order: sorting them may help.
-    Unsorted(DataError),
-}
-
-impl From<DataError> for Stop {
-    fn from(error: DataError) -> Self {
-        Self::Data(error)
-    }
-}
-
 pub(crate) struct Assembler<'a> {
     pub layout: &'a Layout,
     pub rules: Rules,
@@ -65,7 +52,7 @@ pub(crate) struct Assembler<'a> {
     pub bounds: Option<ActionSpace>,
     pub sink: &'a mut dyn Sink,
     pub seen: Seen,
-    pub table: &'a dyn Table,
+    pub table: &'a dyn LogFile,
     /// Row numbers in the file, where rows were sorted.
     pub order: Option<&'a [usize]>,
     /// Episodes of this file that ended.
@@ -83,7 +70,7 @@ impl<'a> Assembler<'a> {
         rules: Rules,
         on_bad: OnBad,
         sink: &'a mut dyn Sink,
-        table: &'a dyn Table,
+        table: &'a dyn LogFile,
     ) -> Self {
         let seen = Seen { actions: ActionStats::new(layout.action_dim()), ..Seen::default() };
         Self {
@@ -103,7 +90,7 @@ impl<'a> Assembler<'a> {
     }
 
     /// From here on rows are of another file, whose episodes have their own numbers.
-    pub fn next_file(&mut self, table: &'a dyn Table) {
+    pub fn next_file(&mut self, table: &'a dyn LogFile) {
         self.table = table;
         self.ended.clear();
     }
@@ -160,7 +147,7 @@ impl<'a> Assembler<'a> {
     ) -> Result<(), DataError> {
         if self.on_bad == OnBad::Refuse {
             return Err(DataError::Cell {
-                place: self.place(),
+                place: Box::new(self.place()),
                 column: self.column_name(array, column),
                 row: self.row_name(chunk, row),
                 found: value.to_string(),

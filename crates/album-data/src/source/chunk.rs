@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use crate::error::{DataError, Place};
+use crate::formats::table::Text;
 use crate::source::columns::Roles;
-use crate::source::table::{Field, Kind, Part, Table, Values};
+use crate::source::log::{Field, Kind, LogFile, Part, Values};
 
 /// Where the numbers of a field go within a row of observations or actions.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,19 +183,17 @@ impl Chunk {
 
 /// Turns the parts of one file into rows.
 pub(crate) struct Builder<'a> {
-    table: &'a dyn Table,
+    table: &'a dyn LogFile,
     layout: &'a Layout,
-    /// Episodes that are named by text, by the number they get.
-    labels: HashMap<String, i64>,
 }
 
 impl<'a> Builder<'a> {
-    pub fn new(table: &'a dyn Table, layout: &'a Layout) -> Self {
-        Self { table, layout, labels: HashMap::new() }
+    pub fn new(table: &'a dyn LogFile, layout: &'a Layout) -> Self {
+        Self { table, layout }
     }
 
     /// Appends a part.
-    pub fn append(&mut self, part: Part, chunk: &mut Chunk) -> Result<(), DataError> {
+    pub fn append(&self, part: Part, chunk: &mut Chunk) -> Result<(), DataError> {
         let layout = self.layout;
         chunk.base = part.first_row as isize - chunk.rows as isize;
         let (dim, action_dim) = (layout.observation_dim(), layout.action_dim());
@@ -245,7 +244,7 @@ impl<'a> Builder<'a> {
                 Values::F64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::I64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::Bool(v) => to.extend(v.iter().map(|&x| f32::from(u8::from(x)))),
-                Values::Text(v) => return Err(self.cell(part, *column, 0, &quoted(&v[0]), "a number")),
+                Values::Text(v) => return Err(self.text(part, *column, 0, v, "a number")),
             }
             return Ok(());
         }
@@ -270,12 +269,14 @@ impl<'a> Builder<'a> {
                 Values::Bool(v) => place!(v, |x: bool| f32::from(u8::from(x))),
                 Values::Text(v) => {
                     let Some(categories) = &slot.categories else {
-                        return Err(self.cell(part, column, 0, &quoted(&v[0]), "a number"));
+                        return Err(self.text(part, column, 0, v, "a number"));
                     };
-                    for (row, text) in v.iter().enumerate() {
-                        let Ok(index) = categories.binary_search(text) else {
+                    let places: Vec<_> =
+                        v.categories.iter().map(|text| categories.binary_search(text)).collect();
+                    for (row, &code) in v.codes.iter().enumerate() {
+                        let Ok(index) = places[code as usize] else {
                             let expected = "one of the categories seen before; the file changed meanwhile";
-                            return Err(self.cell(part, column, row, &quoted(text), expected));
+                            return Err(self.text(part, column, row, v, expected));
                         };
                         if slot.index {
                             to[row * dim + offset] = index as f32;
@@ -306,7 +307,7 @@ impl<'a> Builder<'a> {
             Values::I64(v) => flags!(v, 0, 1),
             Values::F32(v) => flags!(v, 0.0, 1.0),
             Values::F64(v) => flags!(v, 0.0, 1.0),
-            Values::Text(v) => return Err(self.cell(part, column, 0, &quoted(&v[0]), EXPECTED)),
+            Values::Text(v) => return Err(self.text(part, column, 0, v, EXPECTED)),
         }
         Ok(())
     }
@@ -331,41 +332,32 @@ impl<'a> Builder<'a> {
                 to.extend(v.iter().map(|&x| i64::from(x)));
                 Ok(())
             }
-            Values::Text(v) => Err(self.cell(part, column, 0, &quoted(&v[0]), EXPECTED)),
+            Values::Text(v) => Err(self.text(part, column, 0, v, EXPECTED)),
         }
     }
 
-    /// Episodes by number or by name.
-    fn labels(&mut self, part: &Part, column: usize, to: &mut Vec<i64>) -> Result<(), DataError> {
+    /// Episodes by number or by name: the codes of names mean the same in all parts of a file.
+    fn labels(&self, part: &Part, column: usize, to: &mut Vec<i64>) -> Result<(), DataError> {
         let Values::Text(names) = &part.columns[column] else {
             return self.integers(part, column, to);
         };
-        for name in names {
-            let id = match self.labels.get(name) {
-                Some(&id) => id,
-                None => {
-                    let id = self.labels.len() as i64;
-                    self.labels.insert(name.clone(), id);
-                    id
-                }
-            };
-            to.push(id);
-        }
+        to.extend(names.codes.iter().map(|&code| i64::from(code)));
         Ok(())
     }
 
     fn cell(&self, part: &Part, column: usize, row: usize, found: &str, expected: &'static str) -> DataError {
         DataError::Cell {
-            place: Place::file(&self.table.place().file),
+            place: Box::new(Place::file(&self.table.place().file)),
             column: self.layout.names[column].clone(),
             row: self.table.row_name(part.first_row + row),
             found: found.to_owned(),
             expected,
         }
     }
-}
 
-fn quoted(text: &str) -> String {
-    let short: String = text.chars().take(60).collect();
-    format!("`{}`", short.escape_debug())
+    fn text(&self, part: &Part, column: usize, row: usize, text: &Text, expected: &'static str) -> DataError {
+        let label = text.codes.get(row).map_or("", |&code| text.categories[code as usize].as_str());
+        let short: String = label.chars().take(60).collect();
+        self.cell(part, column, row, &format!("`{}`", short.escape_debug()), expected)
+    }
 }

@@ -6,7 +6,7 @@ use album_base::suggest;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Place};
-use crate::source::table::{END_STATE, EPISODE, Field, Kind};
+use crate::source::log::{END_STATE, EPISODE, Field, Kind};
 
 /// Names of columns for each role, as `--columns episode=eps_id,obs=obs_*,action=u1+u2` gives them.
 ///
@@ -141,7 +141,7 @@ const EPISODES: [&str; 12] = [
 const STEPS: [&str; 8] =
     ["step", "steps", "step_id", "step_index", "timestep", "timesteps", "frame_index", "t"];
 const OBSERVATIONS: [&str; 8] =
-    ["observations", "observation", "obs", "states", "state", "observation.state", "s", "x"];
+    ["observation.state", "observations", "observation", "obs", "states", "state", "s", "x"];
 const ACTIONS: [&str; 5] = ["actions", "action", "act", "a", "u"];
 const REWARDS: [&str; 4] = ["rewards", "reward", "r", "next.reward"];
 const MASKS: [&str; 2] = ["masks", "mask"];
@@ -329,6 +329,9 @@ impl Finder<'_> {
         }
         let hint = match near.first() {
             Some(near) => format!("; did you mean {role}={}?", near.escape_debug()),
+            None if role == "reward" => {
+                "; name it with --columns reward=NAME, or reward the last step of every episode with --reward-last 1".to_owned()
+            }
             None => format!("; name it with --columns {role}=NAME"),
         };
         DataError::Columns {

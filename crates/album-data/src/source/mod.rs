@@ -6,17 +6,20 @@
 //! chunk      parts of a table as rows of numbers
 //! assemble   rows -> episodes of states: the one place that knows what ends an episode, and how
 //! space      bounds or choices of the actions
+//! episodes   a table of logs that have a file or group for each episode
+//! open       formats, from the contents of files
 //! read       all of them in a row
 //! ```
 
 mod assemble;
 mod chunk;
 mod columns;
-mod open;
-mod read;
-mod sink;
+pub(crate) mod episodes;
+pub(crate) mod log;
+pub(crate) mod open;
+pub(crate) mod read;
+pub(crate) mod sink;
 mod space;
-pub(crate) mod table;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

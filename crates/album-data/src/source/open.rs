@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Place};
-use crate::formats::columns;
-use crate::formats::npz::table::ArraysTable;
+use crate::formats::hdf5::flat::FlatTable;
+use crate::formats::hdf5::{self, groups};
+use crate::formats::npz::log::ArraysTable;
+use crate::formats::table_log::TableLog;
+use crate::formats::{columns, lerobot, minari};
 use crate::limits::Limits;
 use crate::source::Source;
-use crate::source::table::Table;
+use crate::source::log::{Facts, LogFile};
 
 /// What kind of files a log is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,11 +27,33 @@ pub enum Format {
     Npy,
     /// What `album data import` writes.
     Columns,
+    /// HDF5 with arrays of all steps.
+    D4rl,
+    /// HDF5 with groups `data/demo_N`.
+    Robomimic,
+    /// Minari's folders in HDF5 or Parquet form, and its HDF5 files.
+    Minari,
+    /// Tables of columns or lists.
+    Parquet,
+    /// Text tables, also compressed by gzip.
+    Csv,
+    /// Folders of LeRobot v3.
+    Lerobot,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 3] = [Self::Npz, Self::Npy, Self::Columns];
+    pub const ALL: [Self; 9] = [
+        Self::Npz,
+        Self::Npy,
+        Self::Columns,
+        Self::D4rl,
+        Self::Robomimic,
+        Self::Minari,
+        Self::Parquet,
+        Self::Csv,
+        Self::Lerobot,
+    ];
 
     /// The name by which `--format` knows it.
     pub fn name(self) -> &'static str {
@@ -36,6 +61,12 @@ impl Format {
             Self::Npz => "npz",
             Self::Npy => "npy",
             Self::Columns => "columns",
+            Self::D4rl => "d4rl",
+            Self::Robomimic => "robomimic",
+            Self::Minari => "minari",
+            Self::Parquet => "parquet",
+            Self::Csv => "csv",
+            Self::Lerobot => "lerobot",
         }
     }
 }
@@ -78,9 +109,16 @@ fn of_path(path: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf>), 
     let one = |format: Format| Ok((format, vec![path.to_path_buf()]));
     if path.is_dir() {
         return match said {
-            Some(format @ (Format::Npy | Format::Columns)) => one(format),
+            Some(format @ (Format::Npy | Format::Columns | Format::Minari)) => one(format),
+            Some(Format::Lerobot) => Ok((Format::Lerobot, lerobot::tables(path)?)),
             _ => of_folder(path, said),
         };
+    }
+    if !path.exists()
+        && said.is_none_or(|said| said == Format::Minari)
+        && let Some(folder) = minari::cached(path)
+    {
+        return Ok((Format::Minari, vec![folder]));
     }
     if let Some(format) = said {
         return one(format);
@@ -96,6 +134,12 @@ fn of_folder(folder: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf
     if columns::is_folder(folder) && said.is_none() {
         return Ok((Format::Columns, vec![folder.to_path_buf()]));
     }
+    if minari::data_folder(folder).is_some() && said.is_none() {
+        return Ok((Format::Minari, vec![folder.to_path_buf()]));
+    }
+    if lerobot::is_dataset(folder) && said.is_none() {
+        return Ok((Format::Lerobot, lerobot::tables(folder)?));
+    }
     let io_error = |source| DataError::Io { place: Place::file(folder), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(io_error)? {
@@ -105,7 +149,7 @@ fn of_folder(folder: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf
             files.push(path);
         }
     }
-    files.sort_by_key(|path| natural(path));
+    files.sort_by_cached_key(|path| natural(&path.file_name().unwrap_or_default().to_string_lossy()));
     let is_array = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "npy");
     if files.iter().any(is_array) && said.is_none() {
         return Ok((Format::Npy, vec![folder.to_path_buf()]));
@@ -130,8 +174,7 @@ fn of_folder(folder: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf
 }
 
 /// Names whose numbers count as numbers: part-2 before part-10.
-fn natural(path: &Path) -> (Vec<(String, u64)>, String) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+pub(crate) fn natural(name: &str) -> (Vec<(String, u64)>, String) {
     let (mut parts, mut text, mut digits) = (Vec::new(), String::new(), String::new());
     for c in name.chars().chain([' ']) {
         if c.is_ascii_digit() {
@@ -145,7 +188,7 @@ fn natural(path: &Path) -> (Vec<(String, u64)>, String) {
         text.push(c);
     }
     parts.push((text, 0));
-    (parts, name)
+    (parts, name.to_owned())
 }
 
 /// The format that the first bytes of a file tell.
@@ -158,8 +201,35 @@ fn of_file(path: &Path) -> Result<Option<Format>, DataError> {
     File::open(path).map_err(io_error)?.take(4096).read_to_end(&mut start).map_err(io_error)?;
     Ok(match &start[..] {
         [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
+        [0x89, b'H', b'D', b'F', ..] => hdf5::layout(path)?.map(|layout| match layout {
+            hdf5::Layout::Flat => Format::D4rl,
+            hdf5::Layout::Robomimic => Format::Robomimic,
+            hdf5::Layout::Minari => Format::Minari,
+        }),
+        [b'P', b'A', b'R', b'1', ..] => Some(Format::Parquet),
+        [0x1f, 0x8b, ..] => Some(Format::Csv),
+        text if looks_like_a_table(text) => Some(Format::Csv),
         _ => None,
     })
+}
+
+/// Whether this is text whose first line has several cells.
+fn looks_like_a_table(start: &[u8]) -> bool {
+    let text = match std::str::from_utf8(start) {
+        Ok(text) => text,
+        // Cut in the middle of a letter.
+        Err(e) if e.error_len().is_none() => {
+            std::str::from_utf8(&start[..e.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    let mut lines = text.lines();
+    let header = lines.next().unwrap_or_default();
+    let delimiter = [',', '\t', ';'].into_iter().find(|&d| header.contains(d));
+    let printable = |c: char| !c.is_control() || c.is_whitespace();
+    delimiter.is_some_and(|d| lines.next().is_some_and(|line| line.contains(d)) || text.len() >= 4096)
+        && text.chars().all(printable)
+        && !text.trim_start().starts_with(['{', '['])
 }
 
 fn unknown(path: &Path) -> DataError {
@@ -167,18 +237,24 @@ fn unknown(path: &Path) -> DataError {
     DataError::WrongFileKind {
         place: Place::file(path),
         found: found.to_owned(),
-        expected: "npz, a folder of npy files or an imported folder",
+        expected: "npz, npy, HDF5 (D4RL, robomimic, Minari), Parquet, CSV, a Minari or LeRobot dataset, or an imported folder; \
+                   --format names one",
     }
 }
 
 /// Opens files of a format that are read as rows.
-pub(crate) fn tables(format: Format, files: &[PathBuf]) -> Result<Vec<Box<dyn Table>>, DataError> {
+pub(crate) fn tables(format: Format, files: &[PathBuf]) -> Result<Vec<Box<dyn LogFile>>, DataError> {
     let limits = Limits::default();
-    let mut tables: Vec<Box<dyn Table>> = Vec::new();
+    let mut tables: Vec<Box<dyn LogFile>> = Vec::new();
     for path in files {
         tables.push(match format {
             Format::Npz | Format::Columns => Box::new(ArraysTable::npz(path, &limits)?),
             Format::Npy => Box::new(ArraysTable::folder(path, &limits)?),
+            Format::D4rl => Box::new(FlatTable::open(path)?),
+            Format::Robomimic => Box::new(groups::table(path, Some("data"), "demo_", Facts::default())?),
+            Format::Minari if path.is_dir() => minari::open(path)?,
+            Format::Minari => Box::new(groups::table(path, None, "episode_", Facts::default())?),
+            Format::Parquet | Format::Lerobot | Format::Csv => Box::new(TableLog::open(path)?),
         });
     }
     Ok(tables)

@@ -6,15 +6,16 @@ use crate::action_space::ActionSpace;
 use crate::dataset::{Dataset, take_in};
 use crate::episodes::Episodes;
 use crate::error::{DataError, Place};
+use crate::formats::table::Text;
 use crate::load::checks::{BadNumbers, OnBad, Problem};
 use crate::load::{Labels, Unchecked, load, load_unchecked};
-use crate::source::assemble::{Assembler, Rules, Seen, Stop};
+use crate::source::assemble::{Assembler, Rules, Seen};
 use crate::source::chunk::{Builder, Chunk, Layout};
 use crate::source::columns::{Roles, is_sure_terminal};
+use crate::source::log::{END_STATE, EPISODE, Field, Kind, LogFile, Part, Stop, Values};
 use crate::source::open::{self, Format};
 use crate::source::sink::{Memory, Sink};
 use crate::source::space::{decide, given_bounds, outside};
-use crate::source::table::{END_STATE, EPISODE, Field, Kind, Table, Values};
 use crate::source::{Description, EndCounts, Source};
 
 /// Texts in one column that are still categories.
@@ -23,7 +24,7 @@ const MAX_CATEGORIES: usize = 1000;
 /// A source whose files are open and whose columns have a meaning.
 pub(crate) struct Opened {
     pub format: Format,
-    pub tables: Vec<Box<dyn Table>>,
+    pub tables: Vec<Box<dyn LogFile>>,
     pub layout: Layout,
     pub rules: Rules,
     /// The types of the action's columns.
@@ -199,13 +200,14 @@ impl Opened {
         match self.stream(sink, on_bad) {
             Ok(seen) => Ok(seen),
             Err(Stop::Data(error)) => Err(error),
+            Err(Stop::Enough) => Ok(Seen::default()),
             Err(Stop::Unsorted(error)) => {
                 *sink = Memory { action_dim: sink.action_dim, ..Memory::default() };
                 match self.sorted(sink, on_bad) {
                     Ok(seen) => Ok(seen),
                     Err(Stop::Data(error)) => Err(error),
                     // Still out of order: the first complaint says where.
-                    Err(Stop::Unsorted(_)) => Err(error),
+                    Err(Stop::Unsorted(_) | Stop::Enough) => Err(error),
                 }
             }
         }
@@ -218,12 +220,11 @@ impl Opened {
         let mut chunk = Chunk::default();
         for table in &self.tables {
             let table = table.as_ref();
-            let mut builder = Builder::new(table, &self.layout);
-            let mut scan = table.scan(&self.columns_of(table)?)?;
+            let builder = Builder::new(table, &self.layout);
             let mut fresh = true;
-            while let Some(part) = scan.next()? {
+            table.visit(&self.columns_of(table)?, &mut |part| {
                 if part.rows == 0 {
-                    continue;
+                    return Ok(());
                 }
                 let mut known = chunk.rows;
                 builder.append(part, &mut chunk)?;
@@ -241,7 +242,8 @@ impl Opened {
                     assembler.row(&chunk, row, Some(row + 1))?;
                 }
                 chunk.keep_last(&self.layout);
-            }
+                Ok(())
+            })?;
         }
         if chunk.rows > 0 {
             assembler.row(&chunk, 0, None)?;
@@ -249,23 +251,16 @@ impl Opened {
         Ok(assembler.seen)
     }
 
-    /// Reads each file as a whole and sorts its rows by episode and step. Episodes keep the order in which they begin.
-    fn sorted(&self, sink: &mut dyn Sink, on_bad: OnBad) -> Result<Seen, Stop> {
+    /// Reads each file as a whole and sorts its rows by episode and step. Episodes with names keep the order in which they
+    /// begin.
+    pub fn sorted(&self, sink: &mut dyn Sink, on_bad: OnBad) -> Result<Seen, Stop> {
         let mut seen: Option<Seen> = None;
         for table in &self.tables {
             let table = table.as_ref();
-            let (mut builder, mut chunk) = (Builder::new(table, &self.layout), Chunk::default());
-            let mut scan = table.scan(&self.columns_of(table)?)?;
-            while let Some(part) = scan.next()? {
-                builder.append(part, &mut chunk)?;
-            }
-            let mut first: HashMap<i64, usize> = HashMap::new();
-            for (row, id) in chunk.episodes.iter().enumerate() {
-                first.entry(*id).or_insert(row);
-            }
+            let (builder, mut chunk) = (Builder::new(table, &self.layout), Chunk::default());
+            table.visit(&self.columns_of(table)?, &mut |part| Ok(builder.append(part, &mut chunk)?))?;
             let mut order: Vec<usize> = (0..chunk.rows).collect();
-            let begins = |row: usize| chunk.episodes.get(row).map_or(0, |id| first[id]);
-            order.sort_by_key(|&row| (begins(row), chunk.steps[row]));
+            order.sort_by_key(|&row| (chunk.episodes.get(row), chunk.steps[row]));
             let sorted = chunk.permuted(&order, &self.layout);
             drop(chunk);
             let mut assembler = Assembler::new(&self.layout, self.rules, on_bad, &mut *sink, table);
@@ -284,7 +279,7 @@ impl Opened {
     }
 
     /// The positions of the layout's columns in one of the files.
-    fn columns_of(&self, table: &dyn Table) -> Result<Vec<usize>, DataError> {
+    fn columns_of(&self, table: &dyn LogFile) -> Result<Vec<usize>, DataError> {
         let first = self.tables[0].fields();
         let mut columns = Vec::new();
         for name in &self.layout.names {
@@ -408,7 +403,7 @@ fn same_kind(found: &Field, expected: &Field) -> bool {
 fn rules(
     source: &Source,
     roles: &Roles,
-    table: &dyn Table,
+    table: &dyn LogFile,
     guesses: &mut Vec<String>,
 ) -> Result<Rules, DataError> {
     let name = |field: Option<usize>| field.map(|i| table.fields()[i].name.clone());
@@ -447,7 +442,7 @@ fn rules(
     Ok(Rules { ends: source.ends, terminal_wins: sure, reward_last: source.reward_last })
 }
 
-fn check_widths(roles: &Roles, table: &dyn Table) -> Result<(), DataError> {
+fn check_widths(roles: &Roles, table: &dyn LogFile) -> Result<(), DataError> {
     let width = |all: &[usize]| all.iter().map(|&i| table.fields()[i].width).sum::<usize>();
     let (obs, next) = (width(&roles.obs), width(&roles.next_obs));
     if next > 0 && (next != obs || roles.next_obs.len() != roles.obs.len()) {
@@ -470,7 +465,7 @@ fn check_widths(roles: &Roles, table: &dyn Table) -> Result<(), DataError> {
 }
 
 /// The texts of every text column among observations and actions, sorted; those of next observations are shared.
-fn categories(roles: &Roles, tables: &[Box<dyn Table>]) -> Result<HashMap<String, Vec<String>>, DataError> {
+fn categories(roles: &Roles, tables: &[Box<dyn LogFile>]) -> Result<HashMap<String, Vec<String>>, DataError> {
     let fields = tables[0].fields();
     let is_text = |i: &usize| fields[*i].kind == Kind::Text;
     // Names of columns with the same categories.
@@ -499,26 +494,29 @@ fn categories(roles: &Roles, tables: &[Box<dyn Table>]) -> Result<HashMap<String
                 group_of.push(group);
             }
         }
-        let mut scan = table.scan(&wanted)?;
-        while let Some(part) = scan.next()? {
-            for (values, &group) in part.columns.iter().zip(&group_of) {
-                let Values::Text(texts) = values else { continue };
-                for text in texts {
-                    if !found[group].contains(text) {
-                        found[group].insert(text.clone());
-                    }
-                }
+        let mut seen: Vec<usize> = vec![0; wanted.len()];
+        let mut check = |part: Part| {
+            for (i, values) in part.columns.iter().enumerate() {
+                let (Values::Text(text), group) = (values, group_of[i]) else { continue };
+                found[group].extend(text.categories.iter().skip(seen[i]).cloned());
+                seen[i] = text.categories.len();
                 if found[group].len() > MAX_CATEGORIES {
-                    return Err(DataError::Columns {
+                    return Err(Stop::Data(DataError::Columns {
                         place: table.place().clone(),
                         problem: format!(
                             "column `{}`: found more than {MAX_CATEGORIES} different texts, expected categories; leave it out \
                              with --columns",
                             groups[group][0].escape_debug()
                         ),
-                    });
+                    }));
                 }
+                check_not_numbers(table.as_ref(), &groups[group][0], &part, text)?;
             }
+            Ok(())
+        };
+        match table.visit(&wanted, &mut check) {
+            Ok(()) | Err(Stop::Enough) => {}
+            Err(Stop::Data(error) | Stop::Unsorted(error)) => return Err(error),
         }
     }
     for (names, texts) in groups.into_iter().zip(found) {
@@ -528,6 +526,25 @@ fn categories(roles: &Roles, tables: &[Box<dyn Table>]) -> Result<HashMap<String
         }
     }
     Ok(all)
+}
+
+/// A column of numbers with a word among them is read as text, which nobody meant.
+fn check_not_numbers(table: &dyn LogFile, column: &str, part: &Part, text: &Text) -> Result<(), DataError> {
+    let is_number = |label: &String| label.parse::<f64>().is_ok();
+    let numbers = text.categories.iter().filter(|label| is_number(label)).count();
+    if 2 * numbers <= text.categories.len() {
+        return Ok(());
+    }
+    let odd = text.codes.iter().position(|&code| !is_number(&text.categories[code as usize]));
+    let Some(row) = odd else { return Ok(()) };
+    let label: String = text.categories[text.codes[row] as usize].chars().take(60).collect();
+    Err(DataError::Cell {
+        place: Box::new(table.place().clone()),
+        column: column.to_owned(),
+        row: table.row_name(part.first_row + row),
+        found: if label.is_empty() { "nothing".to_owned() } else { format!("`{}`", label.escape_debug()) },
+        expected: "a number as in the other rows",
+    })
 }
 
 /// A sentence on the columns that nobody reads.

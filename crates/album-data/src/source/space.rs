@@ -2,7 +2,7 @@
 
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
-use crate::source::table::Kind;
+use crate::source::log::Kind;
 use crate::source::{ActionKind, Source};
 
 /// More choices than anybody has.
@@ -72,7 +72,10 @@ pub(crate) fn decide(
         check_choices(stats, Some(*n), place)?;
         return Ok((ActionSpace::Discrete { n: *n }, None));
     }
-    let integers = kinds.iter().all(|kind| matches!(kind, Kind::Integer | Kind::Bool));
+    // Whole numbers of a floating type may be choices too, if they look like nothing else.
+    let integers = stats.whole
+        && (kinds.iter().all(|kind| matches!(kind, Kind::Integer | Kind::Bool))
+            || stats.clear_choices().is_some());
     let bounded = !source.action_bounds.is_empty() || matches!(known, Some(ActionSpace::Continuous { .. }));
     match source.actions {
         Some(ActionKind::Discrete) => {
@@ -83,7 +86,9 @@ pub(crate) fn decide(
             if kinds == [Kind::Bool] {
                 return Ok((ActionSpace::Discrete { n: 2 }, None));
             }
-            if let Some(n) = stats.clear_choices() {
+            if let Some(n) = stats.clear_choices()
+                && kinds == [Kind::Integer]
+            {
                 let guess = format!("actions: {n} choices, since they are the whole numbers 0 to {}", n - 1);
                 return Ok((ActionSpace::Discrete { n }, Some(guess)));
             }

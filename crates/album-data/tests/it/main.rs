@@ -4,6 +4,7 @@
 
 mod columns;
 mod common;
+mod formats;
 mod hostile;
 mod memory;
 mod numpy;

@@ -86,7 +86,7 @@ pub fn import(
     go_on: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<Imported>, DataError> {
     let target = Place::file(what.target);
-    check_target(what, &target)?;
+    check_target(what.target, what.replace, &target)?;
     let plan = Plan::new(what)?;
     let io_error = |source| DataError::Io { place: target.clone(), source };
     let folder = AtomicFolder::create(what.target).map_err(io_error)?;
@@ -114,15 +114,15 @@ pub fn import(
 }
 
 /// Refuses to replace what is not ours, or ours without leave.
-fn check_target(what: &Import<'_>, place: &Place) -> Result<(), DataError> {
-    let problem = match fs::read_dir(what.target).map(|mut entries| entries.next().is_none()) {
+pub(super) fn check_target(target: &Path, replace: bool, place: &Place) -> Result<(), DataError> {
+    let problem = match fs::read_dir(target).map(|mut entries| entries.next().is_none()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(_) => "exists and is not a readable folder; choose another name",
         Ok(true) => return Ok(()), // an empty folder
-        Ok(false) if !Manifest::is_in(what.target) => {
+        Ok(false) if !Manifest::is_in(target) => {
             "exists and is not an imported folder, so it is not replaced; choose another name"
         }
-        Ok(false) if !what.replace => "already exists; choose another name or pass --force",
+        Ok(false) if !replace => "already exists; choose another name or pass --force",
         Ok(false) => return Ok(()),
     };
     Err(DataError::Exists { place: place.clone(), problem })
@@ -413,7 +413,7 @@ fn button_bytes(reader: &mut RowReader<'_>, rows: usize) -> Result<Vec<u8>, Data
 }
 
 /// One column on its way to the disk.
-struct ColumnWriter {
+pub(super) struct ColumnWriter {
     path: PathBuf,
     file: File,
     hash: Sha256,
@@ -423,21 +423,26 @@ struct ColumnWriter {
 }
 
 impl ColumnWriter {
-    fn create(folder: &Path, name: &str, width: usize) -> Result<Self, DataError> {
-        let dtype = dtype(name).unwrap_or(DType::F32);
-        let path = folder.join(file_name(name, dtype));
-        let file = create_new(&path)?;
-        Ok(Self { path, file, hash: Sha256::new(), bytes: 0, dtype, width })
+    pub(super) fn create(folder: &Path, name: &str, width: usize) -> Result<Self, DataError> {
+        let path = folder.join(file_name(name, dtype(name).unwrap_or(DType::F32)));
+        Self::create_as(&path, name, width)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
+    /// In a file of another name.
+    pub(super) fn create_as(path: &Path, name: &str, width: usize) -> Result<Self, DataError> {
+        let dtype = dtype(name).unwrap_or(DType::F32);
+        let file = create_new(path)?;
+        Ok(Self { path: path.to_path_buf(), file, hash: Sha256::new(), bytes: 0, dtype, width })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
         self.file.write_all(bytes).map_err(io_error(&self.path))?;
         self.hash.update(bytes);
         self.bytes += bytes.len() as u64;
         Ok(())
     }
 
-    fn finish(self) -> Result<ColumnFile, DataError> {
+    pub(super) fn finish(self) -> Result<ColumnFile, DataError> {
         keep(&self.file).map_err(io_error(&self.path))?;
         let Self { bytes, width, .. } = self;
         let hash: [u8; 32] = self.hash.finalize().into();
@@ -445,7 +450,7 @@ impl ColumnWriter {
     }
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
     let mut file = create_new(path)?;
     file.write_all(bytes).and_then(|()| keep(&file)).map_err(io_error(path))
 }
@@ -462,7 +467,7 @@ fn keep(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DataError {
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DataError {
     let place = Place::file(path);
     move |source| DataError::Io { place, source }
 }

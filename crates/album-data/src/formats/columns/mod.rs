@@ -24,11 +24,13 @@
 
 mod folder;
 mod import;
+mod log;
 mod manifest;
 mod map;
 
 pub use folder::verify;
 pub use import::{Import, Imported, import};
+pub use log::import_source;
 
 pub(crate) use folder::{Folder, description, is_folder};
 pub(crate) use map::MappedFile;

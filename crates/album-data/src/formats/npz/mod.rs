@@ -1,9 +1,9 @@
 //! npz archives: several npy arrays in one zip file.
 
 pub(crate) mod array;
+pub(crate) mod log;
 pub(crate) mod npy;
 pub(crate) mod row_reader;
-pub(crate) mod table;
 pub(crate) mod writer;
 mod zip_directory;
 

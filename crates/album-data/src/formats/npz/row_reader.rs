@@ -9,7 +9,7 @@ use crate::formats::npz::array::{Array, DType, Data, value_error};
 use crate::formats::npz::npy::{Layout, fill, open_regular, read_elements, read_layout};
 use crate::limits::Limits;
 use crate::load::{BadNumbers, Problem};
-use crate::source::table::Values;
+use crate::source::log::Values;
 
 /// Bytes that are read at a time where the rows allow it.
 const CHUNK_BYTES: usize = 256 << 10;

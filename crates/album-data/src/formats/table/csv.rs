@@ -156,7 +156,7 @@ impl CsvReader<'_> {
 
     fn bad(&self, column: usize, field: &[u8], expected: &'static str) -> DataError {
         DataError::Cell {
-            place: self.file.place.clone(),
+            place: Box::new(self.file.place.clone()),
             column: self.file.columns[column].0.clone(),
             row: format!("row {}", self.row),
             found: quoted(&String::from_utf8_lossy(field)),

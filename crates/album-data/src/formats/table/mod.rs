@@ -196,7 +196,7 @@ impl Table {
     ) -> DataError {
         let file = self.file_of(row);
         DataError::Cell {
-            place: self.place(row),
+            place: Box::new(self.place(row)),
             column: name.to_owned(),
             row: format!("row {}", row - file.map_or(0, |file| file.first)),
             found: data::quoted(&found.to_string()),

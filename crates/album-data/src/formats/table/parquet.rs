@@ -220,7 +220,7 @@ impl Chunk<'_> {
             })
         })?;
         done.map_err(|(row, found, expected)| DataError::Cell {
-            place: place.clone(),
+            place: Box::new(place.clone()),
             column: self.file.columns[self.column].0.clone(),
             row: format!("row {}", self.row + row),
             found,

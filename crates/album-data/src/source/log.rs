@@ -2,9 +2,8 @@
 
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
+use crate::formats::table::Text;
 
-/// More columns than any log has; what a file says is held against it before anything is allocated.
-pub(crate) const MAX_FIELDS: usize = 20_000;
 /// Numbers in one row of one field.
 pub(crate) const MAX_WIDTH: usize = 1 << 20;
 /// Rows that are read at a time where they are narrow.
@@ -45,7 +44,7 @@ pub(crate) enum Values {
     F64(Vec<f64>),
     I64(Vec<i64>),
     Bool(Vec<bool>),
-    Text(Vec<String>),
+    Text(Text),
 }
 
 /// Consecutive rows of the fields that were asked for, in the order in which they were.
@@ -68,11 +67,11 @@ pub(crate) struct Facts {
 }
 
 /// One file as rows.
-pub(crate) trait Table: Send {
+pub(crate) trait LogFile {
     fn place(&self) -> &Place;
     fn fields(&self) -> &[Field];
-    /// Starts to read some of the fields.
-    fn scan(&self, fields: &[usize]) -> Result<Box<dyn Scan + '_>, DataError>;
+    /// Reads some of the fields, part by part in order.
+    fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop>;
 
     fn facts(&self) -> Facts {
         Facts::default()
@@ -84,12 +83,65 @@ pub(crate) trait Table: Send {
     }
 }
 
-/// The parts of a table, one after the other.
-pub(crate) trait Scan {
-    fn next(&mut self) -> Result<Option<Part>, DataError>;
+/// Takes one part after the other.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(Part) -> Result<(), Stop>;
+
+/// Why reading stopped.
+pub(crate) enum Stop {
+    Data(DataError),
+    /// The rows have steps and are not in their order: sorting them may help.
+    Unsorted(DataError),
+    /// Enough was seen.
+    Enough,
+}
+
+impl From<DataError> for Stop {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
 }
 
 /// How many rows of so many bytes to read at a time.
 pub(crate) fn part_rows(row_bytes: usize) -> usize {
     ((4 << 20) / row_bytes.max(1)).clamp(1, PART_ROWS)
+}
+
+impl Values {
+    /// Whole rows of so many numbers.
+    pub fn rows(&self, width: usize) -> usize {
+        let len = match self {
+            Self::F32(v) => v.len(),
+            Self::F64(v) => v.len(),
+            Self::I64(v) => v.len(),
+            Self::Bool(v) => v.len(),
+            Self::Text(v) => v.codes.len(),
+        };
+        len / width.max(1)
+    }
+
+    /// Cuts off numbers, or adds some that mean nothing.
+    pub fn resize(&mut self, len: usize) {
+        match self {
+            Self::F32(v) => v.resize(len, 0.0),
+            Self::F64(v) => v.resize(len, 0.0),
+            Self::I64(v) => v.resize(len, 0),
+            Self::Bool(v) => v.resize(len, false),
+            Self::Text(v) => v.codes.resize(len, 0),
+        }
+    }
+
+    /// More of the same type; what is of another type is left out.
+    pub fn append(&mut self, more: Self) {
+        match (self, more) {
+            (Self::F32(all), Self::F32(more)) => all.extend(more),
+            (Self::F64(all), Self::F64(more)) => all.extend(more),
+            (Self::I64(all), Self::I64(more)) => all.extend(more),
+            (Self::Bool(all), Self::Bool(more)) => all.extend(more),
+            (Self::Text(all), Self::Text(more)) => {
+                all.codes.extend(more.codes);
+                all.categories = more.categories; // the same codes, and more of them
+            }
+            _ => {}
+        }
+    }
 }

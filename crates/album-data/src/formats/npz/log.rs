@@ -8,7 +8,9 @@ use crate::formats::npz::Npz;
 use crate::formats::npz::array::DType;
 use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
-use crate::source::table::{END_STATE, Facts, Field, Kind, MAX_WIDTH, Part, Scan, Table, Values, part_rows};
+use crate::source::log::{
+    END_STATE, Facts, Field, Kind, LogFile, MAX_WIDTH, Part, Stop, Values, Visit, part_rows,
+};
 
 enum Files {
     Npz(Npz),
@@ -172,7 +174,7 @@ fn kind(dtype: DType) -> Kind {
     }
 }
 
-impl Table for ArraysTable {
+impl LogFile for ArraysTable {
     fn place(&self) -> &Place {
         &self.place
     }
@@ -185,8 +187,9 @@ impl Table for ArraysTable {
         Facts { warnings: self.warnings.clone(), ..Facts::default() }
     }
 
-    fn scan(&self, fields: &[usize]) -> Result<Box<dyn Scan + '_>, DataError> {
-        let mut readers = Vec::new();
+    fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop> {
+        // With the form of the field, and its width. None for the flags of end states.
+        let mut readers: Vec<Option<(RowReader<'_>, bool, usize)>> = Vec::new();
         let mut row_bytes = 0;
         for &i in fields {
             let field = &self.fields[i];
@@ -196,44 +199,28 @@ impl Table for ArraysTable {
                 name => Some((self.files.open(name)?, self.long[i], field.width)),
             });
         }
-        Ok(Box::new(ArraysScan { table: self, readers, step: 0, row: 0, rows: part_rows(row_bytes) }))
-    }
-}
-
-struct ArraysScan<'a> {
-    table: &'a ArraysTable,
-    /// With the form of the field, and its width. None for the flags of end states.
-    readers: Vec<Option<(RowReader<'a>, bool, usize)>>,
-    step: usize,
-    row: usize,
-    rows: usize,
-}
-
-impl Scan for ArraysScan<'_> {
-    fn next(&mut self) -> Result<Option<Part>, DataError> {
-        let steps = self.rows.min(self.table.steps - self.step);
-        if steps == 0 {
-            for (reader, ..) in self.readers.drain(..).flatten() {
-                reader.finish()?;
+        let (part_steps, mut row) = (part_rows(row_bytes), 0);
+        for step in (0..self.steps).step_by(part_steps) {
+            let steps = part_steps.min(self.steps - step);
+            let ends: &[bool] = self.ends.get(step..step + steps).unwrap_or(&[]);
+            let rows = steps + ends.iter().filter(|end| **end).count();
+            let mut columns = Vec::new();
+            for reader in &mut readers {
+                columns.push(match reader {
+                    None => Values::Bool(
+                        ends.iter().flat_map(|&end| [Some(false), end.then_some(true)]).flatten().collect(),
+                    ),
+                    Some((reader, true, _)) => reader.values(rows)?,
+                    Some((reader, false, width)) => spread(reader.values(steps)?, ends, *width),
+                });
             }
-            return Ok(None);
+            each(Part { first_row: row, rows, columns })?;
+            row += rows;
         }
-        let ends: &[bool] = self.table.ends.get(self.step..self.step + steps).unwrap_or(&[]);
-        let rows = steps + ends.iter().filter(|end| **end).count();
-        let mut columns = Vec::new();
-        for reader in &mut self.readers {
-            columns.push(match reader {
-                None => Values::Bool(
-                    ends.iter().flat_map(|&end| [Some(false), end.then_some(true)]).flatten().collect(),
-                ),
-                Some((reader, true, _)) => reader.values(rows)?,
-                Some((reader, false, width)) => spread(reader.values(steps)?, ends, *width),
-            });
+        for (reader, ..) in readers.into_iter().flatten() {
+            reader.finish()?;
         }
-        let part = Part { first_row: self.row, rows, columns };
-        self.step += steps;
-        self.row += rows;
-        Ok(Some(part))
+        Ok(())
     }
 }
 

@@ -1,0 +1,281 @@
+//! From a log of any format to a folder of columns, in constant memory.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use album_base::atomic::AtomicFolder;
+
+use super::import::{ColumnWriter, Imported, check_target, io_error, write_new};
+use super::manifest::{ColumnFile, EPISODES, FILE, Manifest};
+use crate::action_space::ActionSpace;
+use crate::error::{DataError, Place};
+use crate::load::checks::OnBad;
+use crate::source::log::Stop;
+use crate::source::open;
+use crate::source::read::{Finished, Opened, bring_inside};
+use crate::source::sink::{Sink, Step};
+use crate::source::{Description, Format, Source};
+
+/// Numbers of a column that are kept back before they are written.
+const BUFFERED: usize = 1 << 16;
+
+/// Writes the data of a source into a folder of columns, from which training is the same as from the source.
+///
+/// Rows pass by in parts and are never held as a whole, unless a file's rows are out of order and have to be sorted by
+/// their steps. Nothing is left behind unless all went well. `go_on` is told the rows that were written; the import is
+/// given up, with `None` for a result, when it returns false.
+///
+/// ```
+/// use album_data::Source;
+/// use album_data::columns::import_source;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// # let (file, folder) = (dir.path().join("log.csv"), dir.path().join("log.columns"));
+/// std::fs::write(&file, "episode,obs,action,reward,terminated\n0,1.5,20,0,0\n0,2.5,10,1,1\n")?;
+/// let source = Source { actions: Some(album_data::ActionKind::Continuous), ..Source::of(&file) };
+/// import_source(&source, &folder, false, &mut |_rows| true)?;
+///
+/// let (mapped, in_memory) = (Source::of(&folder).read()?, source.read()?);
+/// assert_eq!(mapped.dataset.content_hash(), in_memory.dataset.content_hash());
+/// assert_eq!(mapped.description, in_memory.description);
+/// # Ok(())
+/// # }
+/// ```
+pub fn import_source(
+    source: &Source,
+    target: &Path,
+    replace: bool,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<(Imported, Description)>, DataError> {
+    let place = Place::file(target);
+    check_target(target, replace, &place)?;
+    let (format, files) = open::files(source)?;
+    if format == Format::Columns {
+        let (found, expected) = ("an imported folder".to_owned(), "a log that is not imported yet");
+        return Err(DataError::WrongFileKind { place: Place::file(&files[0]), found, expected });
+    }
+    let opened = Opened::new(source, format, &files)?;
+    let create =
+        || AtomicFolder::create(target).map_err(|source| DataError::Io { place: place.clone(), source });
+    let dims = [opened.layout.observation_dim(), opened.layout.action_dim()];
+
+    let mut folder = create()?;
+    let mut writer = Writer::new(folder.path(), dims, go_on)?;
+    let mut result = opened.stream(&mut writer, OnBad::Refuse);
+    if let Err(Stop::Unsorted(_)) = &result {
+        drop(folder);
+        folder = create()?;
+        writer = Writer::new(folder.path(), dims, writer.go_on)?;
+        result = opened.sorted(&mut writer, OnBad::Refuse);
+    }
+    let seen = match result {
+        Ok(seen) => seen,
+        Err(Stop::Enough) => return Ok(None),
+        Err(Stop::Data(_)) if writer.stopped => return Ok(None),
+        Err(Stop::Data(error) | Stop::Unsorted(error)) => return Err(error),
+    };
+    let Finished { space, description, warnings, .. } = opened.finish(source, seen, OnBad::Refuse)?;
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names = files.iter().map(name).collect();
+    let manifest = writer.finish(folder.path(), &space, names, opened.tables[0].place())?;
+    let manifest = manifest.described(description.clone());
+    let text = serde_json::to_vec_pretty(&manifest)
+        .map_err(|e| DataError::Io { place: place.clone(), source: e.into() })?;
+    write_new(&folder.path().join(FILE), &text)?;
+    folder.commit().map_err(|source| DataError::Io { place, source })?;
+    let imported = Imported {
+        transitions: manifest.rows - manifest.episodes,
+        episodes: manifest.episodes,
+        bytes: manifest.columns.values().map(|column| column.bytes).sum(),
+        columns: manifest.columns.into_iter().map(|(name, column)| (name, column.width)).collect(),
+        warnings,
+    };
+    Ok(Some((imported, description)))
+}
+
+/// Rows on their way to the disk. Actions are written as they were recorded, and brought inside once their bounds are
+/// known.
+struct Writer<'a> {
+    observations: Buffer,
+    actions: Buffer,
+    rewards: Buffer,
+    masks: Buffer,
+    lengths: Vec<usize>,
+    open: usize,
+    action_dim: usize,
+    rows: usize,
+    go_on: &'a mut dyn FnMut(u64) -> bool,
+    stopped: bool,
+}
+
+const RAW: &str = "actions.raw";
+
+impl<'a> Writer<'a> {
+    fn new(
+        folder: &Path,
+        [observation_dim, action_dim]: [usize; 2],
+        go_on: &'a mut dyn FnMut(u64) -> bool,
+    ) -> Result<Self, DataError> {
+        Ok(Self {
+            observations: Buffer::new(ColumnWriter::create(folder, "observations", observation_dim)?),
+            actions: Buffer::new(ColumnWriter::create_as(&folder.join(RAW), "actions", action_dim)?),
+            rewards: Buffer::new(ColumnWriter::create(folder, "rewards", 1)?),
+            masks: Buffer::new(ColumnWriter::create(folder, "masks", 1)?),
+            lengths: Vec::new(),
+            open: 0,
+            action_dim,
+            rows: 0,
+            go_on,
+            stopped: false,
+        })
+    }
+
+    fn finish(
+        self,
+        folder: &Path,
+        space: &ActionSpace,
+        sources: Vec<String>,
+        place: &Place,
+    ) -> Result<Manifest, DataError> {
+        let Self { observations, actions, rewards, masks, lengths, rows, action_dim, .. } = self;
+        if rows == lengths.len() {
+            return Err(DataError::NoTransitions { place: place.clone() });
+        }
+        let mut columns: BTreeMap<String, ColumnFile> = BTreeMap::new();
+        for (name, column) in [("observations", observations), ("rewards", rewards), ("masks", masks)] {
+            columns.insert(name.to_owned(), column.finish()?);
+        }
+        actions.finish()?;
+        columns.insert("actions".to_owned(), bring_file_inside(folder, space, &lengths, action_dim)?);
+        let mut episodes = ColumnWriter::create(folder, EPISODES, 1)?;
+        for part in lengths.chunks(BUFFERED) {
+            let bytes: Vec<u8> = part.iter().flat_map(|&length| (length as u64).to_le_bytes()).collect();
+            episodes.write(&bytes)?;
+        }
+        columns.insert(EPISODES.to_owned(), episodes.finish()?);
+        Ok(Manifest::new(rows, lengths.len(), sources, columns))
+    }
+}
+
+impl Sink for Writer<'_> {
+    fn row(&mut self, state: &[f32], step: Option<Step<'_>>) -> Result<(), DataError> {
+        self.observations.extend(state)?;
+        match step {
+            Some(Step { action, reward, mask }) => {
+                self.actions.extend(action)?;
+                self.rewards.extend(&[reward])?;
+                self.masks.extend(&[mask])?;
+                self.open += 1;
+            }
+            None => {
+                for _ in 0..self.action_dim {
+                    self.actions.extend(&[0.0])?;
+                }
+                self.rewards.extend(&[0.0])?;
+                self.masks.extend(&[1.0])?;
+                self.lengths.push(std::mem::take(&mut self.open));
+            }
+        }
+        self.rows += 1;
+        if self.rows.is_multiple_of(BUFFERED) && !(self.go_on)(self.rows as u64) {
+            self.stopped = true;
+            let source = io::Error::new(io::ErrorKind::Interrupted, "stopped");
+            return Err(DataError::Io { place: Place::default(), source });
+        }
+        Ok(())
+    }
+
+    fn set_last_reward(&mut self, reward: f32) {
+        if self.open > 0
+            && let Some(last) = self.rewards.numbers.last_mut()
+        {
+            *last = reward;
+        }
+    }
+}
+
+/// Numbers of a column that wait to be written. The last one always waits.
+struct Buffer {
+    numbers: Vec<f32>,
+    column: ColumnWriter,
+}
+
+impl Buffer {
+    fn new(column: ColumnWriter) -> Self {
+        Self { numbers: Vec::with_capacity(BUFFERED), column }
+    }
+
+    fn extend(&mut self, numbers: &[f32]) -> Result<(), DataError> {
+        if self.numbers.len() >= BUFFERED {
+            self.flush()?;
+        }
+        self.numbers.extend_from_slice(numbers);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), DataError> {
+        let bytes: Vec<u8> = self.numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.numbers.clear();
+        self.column.write(&bytes)
+    }
+
+    fn finish(mut self) -> Result<ColumnFile, DataError> {
+        self.flush()?;
+        self.column.finish()
+    }
+}
+
+/// Writes the column of actions from those that were recorded, whole episodes at a time as far as they are short.
+fn bring_file_inside(
+    folder: &Path,
+    space: &ActionSpace,
+    lengths: &[usize],
+    dim: usize,
+) -> Result<ColumnFile, DataError> {
+    let path = folder.join(RAW);
+    let mut raw = File::open(&path).map_err(io_error(&path))?;
+    let mut column = ColumnWriter::create(folder, "actions", dim)?;
+    // What is left of the episode, its unused last row included.
+    let mut rows: Vec<usize> = Vec::new();
+    let mut part = |raw: &mut File, rows: &[usize], last: bool| -> Result<(), DataError> {
+        let count: usize = rows.iter().sum();
+        let mut bytes = vec![0; count * dim * 4];
+        raw.read_exact(&mut bytes).map_err(io_error(&path))?;
+        let mut actions: Vec<f32> =
+            bytes.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect();
+        // An episode that is cut in the middle has no unused row here.
+        let whole = rows
+            .iter()
+            .enumerate()
+            .map(|(i, &rows_of)| if i + 1 == rows.len() && !last { rows_of } else { rows_of - 1 });
+        bring_inside(space, &mut actions, whole, OnBad::Refuse);
+        column.write(&actions.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())
+    };
+    let mut waiting = 0;
+    for &length in lengths {
+        let mut left = length + 1;
+        while left > BUFFERED {
+            part(&mut raw, &rows, true)?;
+            rows.clear();
+            waiting = 0;
+            part(&mut raw, &[BUFFERED.min(left - 1)], false)?;
+            left -= BUFFERED.min(left - 1);
+        }
+        rows.push(left);
+        waiting += left;
+        if waiting > BUFFERED {
+            part(&mut raw, &rows, true)?;
+            rows.clear();
+            waiting = 0;
+        }
+    }
+    part(&mut raw, &rows, true)?;
+    drop(raw);
+    let io = io_error(&path);
+    let column = column.finish()?;
+    fs::remove_file(&path).map_err(io)?;
+    Ok(column)
+}

@@ -1,0 +1,70 @@
+//! D4RL's layout: arrays of all steps, side by side.
+
+use std::path::Path;
+
+use super::arrays::{Array, arrays};
+use super::{damaged, open};
+use crate::error::{DataError, Place};
+use crate::source::log::{Facts, Field, LogFile, Part, Stop, Visit, part_rows};
+
+pub(crate) struct FlatTable {
+    place: Place,
+    arrays: Vec<Array>,
+    fields: Vec<Field>,
+    rows: usize,
+    warnings: Vec<String>,
+}
+
+impl FlatTable {
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        let place = Place::file(path);
+        let root = open(path)?.root_group().map_err(|e| damaged(&place, &e))?;
+        let mut warnings = Vec::new();
+        let mut all = arrays(&root, &place, &mut warnings)?;
+        let is_action = |array: &&Array| array.field.name.to_lowercase().starts_with("act");
+        let Some(rows) = all.iter().find(is_action).or(all.first()).map(|array| array.rows) else {
+            return Err(DataError::NoTransitions { place });
+        };
+        all.retain(|array| {
+            if array.rows == rows {
+                return true;
+            }
+            // Metadata, such as the weights of the policy that D4RL keeps.
+            if !array.field.name.contains('/') {
+                let name = array.field.name.escape_debug();
+                let sentence =
+                    format!("array `{name}` is ignored: it has {} rows, others have {rows}", array.rows);
+                warnings.push(sentence);
+            }
+            false
+        });
+        let fields = all.iter().map(|array| array.field.clone()).collect();
+        Ok(Self { place, arrays: all, fields, rows, warnings })
+    }
+}
+
+impl LogFile for FlatTable {
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { warnings: self.warnings.clone(), ..Facts::default() }
+    }
+
+    fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop> {
+        let arrays: Vec<&Array> = fields.iter().map(|&i| &self.arrays[i]).collect();
+        let step = part_rows(arrays.iter().map(|array| array.row_bytes()).sum());
+        for first_row in (0..self.rows).step_by(step) {
+            let rows = step.min(self.rows - first_row);
+            let read = |array: &&Array| array.read(first_row, rows, &self.place);
+            let columns = arrays.iter().map(read).collect::<Result<_, _>>()?;
+            each(Part { first_row, rows, columns })?;
+        }
+        Ok(())
+    }
+}

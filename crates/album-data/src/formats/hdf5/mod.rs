@@ -1,0 +1,61 @@
+//! HDF5 files: D4RL's flat arrays, and one group for each episode as robomimic and Minari write them.
+//!
+//! What a file claims is bounded by the reader's own limits (chunks, headers) and by ours (columns, widths, the size
+//! of one episode); strings, compounds and references are not read.
+
+mod arrays;
+pub(crate) mod flat;
+pub(crate) mod groups;
+
+use std::path::Path;
+
+use hdf5_reader::error::Error;
+use hdf5_reader::{Hdf5File, OpenOptions};
+
+use crate::error::{DataError, Place};
+
+/// The largest chunk that is inflated at once.
+const MAX_CHUNK_BYTES: usize = 256 << 20;
+/// The largest part of an array that is read at once.
+const MAX_READ_BYTES: usize = 1 << 30;
+
+/// What is in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Arrays of all steps.
+    Flat,
+    /// `data/demo_N/...`
+    Robomimic,
+    /// `episode_N/...`
+    Minari,
+}
+
+pub(crate) fn open(path: &Path) -> Result<Hdf5File, DataError> {
+    let options = OpenOptions::default()
+        .with_max_chunk_bytes(MAX_CHUNK_BYTES)
+        .with_max_read_bytes(MAX_READ_BYTES)
+        .with_max_object_header_bytes(16 << 20);
+    Hdf5File::open_with_options(path, options).map_err(|e| damaged(&Place::file(path), &e))
+}
+
+/// Which of the three layouts a file has.
+pub(crate) fn layout(path: &Path) -> Result<Option<Layout>, DataError> {
+    let place = Place::file(path);
+    let root = open(path)?.root_group().map_err(|e| damaged(&place, &e))?;
+    let (groups, arrays) = root.member_names().map_err(|e| damaged(&place, &e))?;
+    Ok(if arrays.iter().any(|name| name.to_lowercase().starts_with("act")) {
+        Some(Layout::Flat)
+    } else if groups.iter().any(|name| name.starts_with("episode_")) {
+        Some(Layout::Minari)
+    } else if groups.iter().any(|name| name == "data") {
+        Some(Layout::Robomimic)
+    } else if !arrays.is_empty() {
+        Some(Layout::Flat)
+    } else {
+        None
+    })
+}
+
+pub(crate) fn damaged(place: &Place, error: &Error) -> DataError {
+    DataError::DamagedData { place: place.clone(), problem: error.to_string() }
+}
