@@ -27,7 +27,7 @@ pub fn compact(value: f64) -> String {
     significant(value, 3)
 }
 
-/// Writes a number of bytes in the unit that suits it.
+/// Writes a number of bytes with a suitable unit.
 ///
 /// ```
 /// assert_eq!(album_base::number::bytes(1_234_567), "1.23 MB");
@@ -104,7 +104,7 @@ pub fn plus_minus(mean: f64, spread: f64, decimals: usize) -> String {
     format!("{} ± {}", fixed(mean, decimals), fixed(spread, decimals))
 }
 
-/// Writes a duration given in seconds with a unit that suits its size.
+/// Writes a duration in seconds with a suitable unit.
 ///
 /// ```
 /// use album_base::number::seconds;

@@ -55,7 +55,7 @@ enum Command {
     Bench(bench::Args),
 }
 
-/// Does what a command line says.
+/// Runs a command.
 fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Train(args) => train::train(&args),

@@ -3,13 +3,13 @@
 use album::Resources;
 use std::path::PathBuf;
 
-/// What a command may use of the machine. No result depends on it.
+/// The resources of a command. No result depends on them.
 #[derive(clap::Args)]
 pub struct ResourceArgs {
     /// Worker threads; results do not depend on their number (0: all processors)
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
-    /// Processes that run episodes of OGBench's environments; results do not depend on their number (0: all processors)
+    /// Worker processes for environments in Python; results do not depend on their number (0: all processors)
     #[arg(long, default_value_t = 0)]
     pub workers: usize,
     /// A Python that has the package ogbench [default: $ALBUM_PYTHON, else that of `album setup ogbench`]

@@ -6,7 +6,7 @@ use crate::published::Published;
 use album_base::suggest;
 use std::collections::BTreeSet;
 
-/// Nobody runs more seeds than this on purpose.
+/// More seeds than this are a typing error.
 const MOST_SEEDS: u64 = 10_000;
 
 /// Says what is wrong, if anything.

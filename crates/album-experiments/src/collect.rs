@@ -16,9 +16,9 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// How deep run directories are looked for.
+/// Levels of folders to search for run directories.
 const DEPTH: usize = 4;
-/// What is kept beside a run's results, and in large numbers.
+/// Not searched: there may be many, and no run is inside.
 const CHECKPOINTS: &str = "checkpoints";
 
 /// What [`collect`] found.
@@ -83,7 +83,7 @@ pub fn collect(folders: &[PathBuf], command: String) -> Result<Collection, Error
     Ok(Collection { studies, skipped })
 }
 
-/// The run directories in a folder; nothing is looked for inside of a run.
+/// The run directories in a folder. Runs are not searched for further runs.
 fn find(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, Error> {
     if folder.join("config.toml").is_file() {
         return Ok(vec![folder.canonicalize().map_err(Error::io(folder))?]);
@@ -98,7 +98,7 @@ fn find(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// A run with what sets it apart.
+/// A run and the settings that distinguish it.
 struct Found {
     path: PathBuf,
     config: RunConfig,
@@ -148,7 +148,7 @@ impl Found {
         if let Some(data) = &config.data {
             let name = data.file_name().unwrap_or(data.as_os_str()).to_string_lossy().into_owned();
             command.push_str(&format!(" --data {name}"));
-            // A file of the default's name is the default at another place.
+            // The official file in another folder is still the official data.
             if name != task.dataset_file() {
                 differs.insert("data".into(), name);
             }
@@ -162,7 +162,7 @@ impl Found {
         (agent.unwrap_or(usize::MAX), &self.differs, self.task.to_string(), self.config.seed)
     }
 
-    /// The setting under which the paper has it. On PointMaze, which the paper does not have, budgets do not matter.
+    /// Its setting in the published tables. The paper has no PointMaze, so budgets do not matter there.
     fn published_setting(&self, method: &str, published: &Published) -> String {
         let mut differs = self.differs.clone();
         if matches!(self.task.environment().family, Family::PointMaze(_)) {
@@ -175,7 +175,7 @@ impl Found {
                 && differs.keys().all(|key| known.contains(key.as_str()))
                 && row.settings().all(|(key, value)| self.has(key, value))
         };
-        // The method itself, where the paper has it so.
+        // The published row with the fewest settings is the method itself.
         match rows.filter(same).min_by_key(|row| row.settings().count()) {
             Some(row) => row.setting.clone(),
             None => joined(&differs, "=", ";"),
@@ -200,7 +200,7 @@ fn study(mut found: Vec<Found>, command: String, skipped: &mut Vec<Skipped>) -> 
     let published = Published::load().map_err(|e| Error::Numerical(e.to_string()))?;
     let methods = methods();
     found.sort_by(|a, b| a.order().cmp(&b.order()).then_with(|| a.path.cmp(&b.path)));
-    // What all have in common sets none apart.
+    // Settings that all runs share distinguish none of them.
     let mut common = found.first().map_or_else(BTreeMap::new, |first| first.differs.clone());
     common.retain(|key, value| found.iter().all(|run| run.differs.get(key) == Some(value)));
     let mut arms: Vec<Arm> = Vec::new();

@@ -11,7 +11,7 @@ pub enum ExperimentError {
     Unknown {
         /// What was asked for.
         name: String,
-        /// Names that are near.
+        /// Suggestions.
         hint: String,
     },
     /// A file that is not an experiment.
@@ -46,7 +46,7 @@ pub enum ReportError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A file where the folder of the report is to be.
+    /// A file in the place of the report's folder.
     #[error("{} is a file; a report is a folder: choose another name", .0.display())]
     NotAFolder(PathBuf),
     /// An SVG file that album did not draw.

@@ -61,11 +61,11 @@ pub struct Estimate {
     pub metric: String,
     /// Seeds that have a value, on all tasks of the line.
     pub done: usize,
-    /// Seeds that are to have one.
+    /// Seeds that were planned.
     pub planned: usize,
     /// Runs by tasks; none if no seed has a value.
     pub scores: Option<Scores>,
-    /// By what the deviation divides: as the published one, or the number of seeds where that cannot be told.
+    /// The divisor of the deviation: that of the published number where it is known, else the number of seeds.
     pub divisor: Divisor,
     /// The 95 % interval of the mean; none with one seed, and none where all seeds are equal, because a bootstrap of
     /// equal numbers says nothing about their spread.

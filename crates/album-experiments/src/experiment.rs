@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// In the order of the paper.
+/// The built-in experiments, in the order of the paper.
 const FILES: [(&str, &str); 17] = embedded!["", ".toml":
     "main",
     "per-task",
@@ -82,7 +82,7 @@ pub struct Experiment {
     /// One line; the name where the file has none.
     #[serde(default)]
     pub title: String,
-    /// What is asked, and what the paper found.
+    /// The question, and the paper's answer.
     #[serde(default)]
     pub question: String,
     /// The tables and figures of the paper, by their labels.
@@ -257,7 +257,7 @@ pub struct Variant {
     /// The evaluation that counts, by its step, where it is not the end: one for each scale.
     #[serde(default)]
     pub at: BTreeMap<Scale, u64>,
-    /// The one scale that has it; both without this.
+    /// The only scale that has it; both if not given.
     #[serde(default)]
     pub only: Option<Scale>,
     /// Where its numbers come from.
@@ -301,7 +301,7 @@ pub struct Spec {
 pub struct Selection {
     /// OGBench names of tasks, or of environments (`cube-single-play`) for all their tasks; all if empty.
     pub tasks: Vec<String>,
-    /// Seeds, also others than the grid's; the grid's if empty.
+    /// Seeds, which need not be the grid's; the grid's if empty.
     pub seeds: Vec<u64>,
     /// Labels of variants; all if empty.
     pub variants: Vec<String>,
@@ -359,7 +359,7 @@ impl Experiment {
         }
     }
 
-    /// How many runs a scale is: what several variants look at is run once, and a command counts as one.
+    /// The number of runs at a scale. A run that several variants share counts once, and a command counts as one.
     pub fn run_count(&self, scale: Scale) -> Result<usize, ExperimentError> {
         let specs = self.specs(scale)?;
         let distinct: BTreeSet<_> =
@@ -367,7 +367,7 @@ impl Experiment {
         Ok(distinct.len().max(1))
     }
 
-    /// All runs of a scale, seed by seed, so that what is done first can be compared.
+    /// All runs of a scale, seed by seed, so that early results are comparable.
     pub fn specs(&self, scale: Scale) -> Result<Vec<Spec>, ExperimentError> {
         self.select(scale, &Selection::default())
     }

@@ -30,7 +30,7 @@ pub struct NamedFigure {
     pub caption: String,
 }
 
-/// All figures of a study that there is something to show in.
+/// All figures of a study that have data.
 pub fn figures(study: &Study, published: &Published) -> Vec<NamedFigure> {
     let mut drawn = Vec::new();
     drawn.extend(comparison(study, published));

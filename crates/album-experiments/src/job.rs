@@ -1,5 +1,5 @@
 //! One piece of work for a process of its own: a run, or the report of a plan. A job is handed over as a small file, so
-//! that the process neither repeats the options of who started it nor expands the experiment again.
+//! that the process needs no options and does not expand the experiment again.
 
 use crate::experiment::Command;
 use crate::plan::{PlannedRun, Request, Work};
@@ -39,7 +39,7 @@ enum JobWork {
 }
 
 impl Job {
-    /// Writes the job to a file, which says as well where its results go.
+    /// Writes the job to a file, together with the folder of its results.
     pub fn write(&self, results: &Results, file: &Path) -> Result<(), Error> {
         let work = match self {
             Job::Report(request) => JobWork::Report(request.clone()),

@@ -1,4 +1,4 @@
-//! Value maps: what each variant thinks of the maze as training goes on.
+//! Value maps: V over the maze during training, for each variant.
 
 use crate::experiment::Source;
 use crate::figures::{NamedFigure, task_title, tasks};

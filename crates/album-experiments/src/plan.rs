@@ -33,13 +33,13 @@ pub struct Plan {
     pub experiment: Experiment,
     /// Its scale.
     pub scale: Scale,
-    /// Every run once, whatever number of arms it serves.
+    /// Every run once, even if several arms share it.
     pub runs: Vec<PlannedRun>,
     /// The arms' runs, each with its place in `runs`.
     pub specs: Vec<(Spec, usize)>,
 }
 
-/// A run that a plan has.
+/// A run of a plan.
 #[derive(Clone, Debug)]
 pub struct PlannedRun {
     /// Readable, and unique by the content of what is run: two experiments with the same run share it.
@@ -99,7 +99,7 @@ impl PlannedRun {
     }
 }
 
-/// Quoted where a shell would read more than a word.
+/// A word for a shell, quoted if it needs to be.
 pub fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }

@@ -54,7 +54,7 @@ pub struct Arm {
     pub runs: Vec<Run>,
 }
 
-/// One run of a arm.
+/// One run of an arm.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The master seed.
@@ -65,7 +65,7 @@ pub struct Run {
     pub command: String,
     /// What it has written; nothing if it has not begun.
     pub records: Option<Records>,
-    /// Why it ended before its time, if it failed; its numbers do not count then.
+    /// Why it failed, if it did; its numbers do not count then.
     pub failure: Option<String>,
 }
 

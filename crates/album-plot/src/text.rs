@@ -28,8 +28,8 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 /// Where a piece of text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// On the line.
     Base,

@@ -21,6 +21,8 @@
 //! # Ok::<(), album_stats::StatisticsError>(())
 //! ```
 
+#![warn(missing_debug_implementations)]
+
 mod bootstrap;
 mod error;
 mod improvement;

@@ -52,6 +52,8 @@
 //! | [`verify`](mod@verify) | every statement of the theory, measured |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
 
+#![warn(missing_debug_implementations)]
+
 pub mod catalogue;
 pub mod config;
 pub mod doctor;

@@ -145,7 +145,7 @@ fn value_maps(page: Page, maps: &[ValueMap], scene: Option<&Scene>) -> Page {
         "value-maps",
         panels("", figures, 3),
         "The state value V over the maze as training goes on; each map has its own colour scale. S is the start, \
-         G the goal, and walls are grey. Where the data never goes, as close to walls, the network extrapolates.",
+         G the goal, and walls are grey. Where there is no data, such as close to walls, the network extrapolates.",
     )
 }
 
@@ -183,12 +183,12 @@ fn trajectories(page: Page, records: &Records, scene: Option<&Scene>) -> Page {
         }
         Some((&grid).into())
     };
-    let figures = [figure("reached the goal", true), figure("did not reach it", false)];
+    let figures = [figure("reached the goal", true), figure("missed the goal", false)];
     page.section("Trajectories").figure(
         "trajectories",
         panels("", figures.into_iter().flatten(), 2),
         format!(
-            "The ways of {} of the {} episodes of the evaluation after {} steps, from open to filled circle.",
+            "Paths of {} of the {} episodes of the evaluation after {} steps, from open to filled circle.",
             recorded.len(),
             last.episodes.len(),
             grouped(last.step as i64)

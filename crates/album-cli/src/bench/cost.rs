@@ -16,10 +16,10 @@ pub struct Args {
     /// Numbers of threads to time steps with, separated by commas (0: all processors)
     #[arg(long, value_delimiter = ',', default_values_t = [1, 0])]
     threads: Vec<usize>,
-    /// Seeds, one a round in which all agents take turns; medians are reported
+    /// Seeds; all agents take turns for each of them, and medians are reported
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Steps to time in a round
+    /// Steps to time per seed
     #[arg(long, default_value_t = 20)]
     steps: usize,
     /// Folder for the figures and the table

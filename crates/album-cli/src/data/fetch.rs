@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 pub struct Args {
     /// The dataset, e.g. antmaze-large-navigate-v0, or one of its tasks
     name: String,
-    /// The address of a folder with the files, if not the official one: a mirror
+    /// Base address of a mirror
     #[arg(long, value_name = "BASE", env = "ALBUM_DATA_URL", hide_env_values = true, default_value = OGBENCH)]
     from: String,
-    /// The folder to put them in, if not the cache, where `album train` looks
+    /// Folder for the files [default: album's cache, where `album train` looks]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Seconds of silence after which a connection is given up
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A download can be resumed from any moment, so a signal ends the process at once, even while a server is silent.
+/// A download can be resumed at any point, so a signal ends the process at once, even while a server is silent.
 fn exit_on_signals() -> Result<(), Failure> {
     let stop = StopFlag::on_signals()?;
     std::thread::spawn(move || {

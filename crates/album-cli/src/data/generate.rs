@@ -21,13 +21,13 @@ pub struct Args {
     /// Training episodes; a tenth as many are added for validation [default: those of the official data]
     #[arg(long, value_name = "N")]
     episodes: Option<NonZero<usize>>,
-    /// Processes that record side by side; the data does not depend on it [default: the number of cores]
+    /// Worker processes; the data does not depend on their number [default: the number of cores]
     #[arg(long, value_name = "W")]
     workers: Option<NonZero<usize>>,
-    /// Of all randomness
+    /// Seed of the recording
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Folder of the two files [default: album's cache, where `album train` looks]
+    /// Folder for the two files [default: album's cache, where `album train` looks]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// A Python that has ogbench [default: ALBUM_PYTHON, or what `album setup ogbench` made]
@@ -74,13 +74,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 struct Progress {
     bar: ProgressBar,
     lines: bool,
-    /// Where this process began: episodes that were there, and when.
+    /// Episodes that were there when this process began, and the time.
     begin: Option<(usize, Instant)>,
     last_line: Instant,
 }
 
 impl Progress {
-    /// Between two lines of a log.
+    /// Pause between two lines of a log.
     const PAUSE: Duration = Duration::from_secs(30);
 
     fn new() -> Self {
@@ -120,7 +120,7 @@ impl Progress {
         self.bar.set_message(message);
     }
 
-    /// A line that stays.
+    /// Prints a line above the bar.
     fn say(&self, line: &str) {
         progress::say(&self.bar, line);
     }

@@ -27,7 +27,7 @@ enum Command {
     Generate(generate::Args),
     /// Record a dataset in a gymnasium environment, with random actions, a trained run or a Python function
     Record(record::Args),
-    /// Look at a data file: what is in it, what a task makes of it, and what is wrong with it
+    /// Inspect a data file: its contents, its rewards under a task, and its problems
     Inspect(inspect::Args),
     /// Store a data file as memory-mapped columns, for data larger than memory
     Import(import::Args),

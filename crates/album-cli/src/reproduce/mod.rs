@@ -43,28 +43,28 @@ pub struct Args {
     /// Only these variants, by their labels
     #[arg(long, num_args = 1.., value_delimiter = ';', value_name = "LABEL")]
     variants: Vec<String>,
-    /// Where runs and reports are kept
+    /// Folder for runs and reports
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
-    /// Where runs are done
+    /// Where to execute the runs
     #[arg(long, value_enum, default_value_t = Place::Local)]
     executor: Place,
-    /// Show what would be run, and start nothing
+    /// List the runs without starting any
     #[arg(long)]
     dry_run: bool,
-    /// Show how far the runs are
+    /// Show the progress of the runs
     #[arg(long)]
     status: bool,
-    /// Only write the report of the runs that there are
+    /// Only write the report, from the runs so far
     #[arg(long)]
     report_only: bool,
-    /// Do one run, by its identifier, in this process
+    /// Execute one run, by its identifier, in this process
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// Runs side by side (default: by cores and memory)
+    /// Runs side by side [default: by cores and memory]
     #[arg(long)]
     jobs: Option<usize>,
-    /// Memory for all runs together in GiB (default: what is available)
+    /// Memory for all runs together in GiB [default: what is available]
     #[arg(long, value_name = "GIB")]
     memory: Option<f64>,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use album_experiments::{Plan, PlannedRun};
 
 use std::collections::HashMap;
 
-/// A bar for all steps and one for each run at work; plain lines where standard error is no terminal.
+/// A bar for all steps and one for each active run; plain lines where standard error is not a terminal.
 pub struct Screen {
     all: MultiProgress,
     total: Option<ProgressBar>,
@@ -21,7 +21,7 @@ impl Screen {
         Screen { all: MultiProgress::new(), total: None, steps, runs: HashMap::new() }
     }
 
-    /// Shows what an executor tells.
+    /// Shows an event of an executor.
     pub fn show(&mut self, event: Event<'_>) {
         match event {
             Event::Note(line) => self.say(&line),

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the processes.
+/// Pause between two polls of the processes.
 const LOOK: Duration = Duration::from_millis(100);
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
@@ -141,7 +141,7 @@ impl Executor for Local {
         let mut steps = Steps::read(plan, &queue, results);
         observer(Event::Total(steps.total));
         let mut processes: Vec<Process<'_>> = Vec::new();
-        // What other processes are at work on: looked at again later, so that no run is done twice.
+        // Other processes work on these: they are polled later, so that no run is done twice.
         let mut elsewhere: Vec<&PlannedRun> = Vec::new();
         let mut asked = false;
         loop {
@@ -168,7 +168,7 @@ impl Executor for Local {
                 };
                 let process = processes.swap_remove(k);
                 observer(Event::Ended(run));
-                // Another process was quicker to take it.
+                // Another process took it first.
                 if !status.success() && matches!(results.state(run), State::Running) {
                     elsewhere.push(run);
                 } else {
@@ -262,7 +262,7 @@ fn start<'a>(
     Ok(Process { run, child, since: Instant::now() })
 }
 
-/// What to say about a run that has ended. One that was killed could not note why; that is done here.
+/// The line about a run that has ended. A run that was killed could not note why, so this does.
 fn note(process: &Process<'_>, code: Option<i32>, results: &Results) -> Result<String, Error> {
     let id = &process.run.id;
     let time = seconds(process.since.elapsed().as_secs_f64());
@@ -291,7 +291,7 @@ fn note(process: &Process<'_>, code: Option<i32>, results: &Results) -> Result<S
 fn terminate(child: &Child) {
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(pid) = pid {
-        // It may have ended just now; then there is nobody to ask.
+        // It may just have ended.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }

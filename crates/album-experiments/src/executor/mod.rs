@@ -1,4 +1,4 @@
-//! Where the runs of a plan are done: on this machine, or on a cluster. Each run is a process of album with a
+//! Executors: they do the runs of a plan on this machine or on a cluster. Each run is a process of album with a
 //! [`Job`](crate::job::Job) of its own.
 
 mod local;
@@ -13,9 +13,9 @@ use album::{Error, Resources};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Does the runs of a plan, or hands them over to what does them.
+/// Executes the runs of a plan, or submits them to a queue.
 pub trait Executor {
-    /// Does every run that is not finished. A run that fails stops no other; its failure is noted in the results.
+    /// Executes every run that is not finished. A failed run stops no other; its failure is noted in the results.
     fn execute(&self, work: &Assignment<'_>, observer: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error>;
 }
 
@@ -42,7 +42,7 @@ impl<'a> Assignment<'a> {
     }
 }
 
-/// What became of a plan.
+/// The outcome of executing a plan.
 #[derive(Debug)]
 pub enum Outcome {
     /// Every run was tried.
@@ -51,14 +51,14 @@ pub enum Outcome {
     Submitted(Submission),
 }
 
-/// What an executor tells as it goes.
+/// Progress of an executor.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Something happened that is worth a line.
     Note(String),
     /// A run has started.
     Started(&'a PlannedRun),
-    /// A run has come to a step.
+    /// A run has reached a step.
     Step(&'a PlannedRun, u64),
     /// A run has ended, well or not.
     Ended(&'a PlannedRun),

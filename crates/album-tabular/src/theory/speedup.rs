@@ -233,14 +233,15 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
 fn check_factors(lines: &mut Lines, what: &str, factors: &[(usize, f64)], at_most_k: bool) {
     let smallest = -factors.iter().map(|f| -f.1).fold(f64::NEG_INFINITY, worse);
     lines.push(
-        format!("{what}: smallest speed-up factor over all K, above 1 (no speed-up)"),
+        format!("{what}: smallest speed-up factor over all K"),
         smallest,
         "> 1".into(),
         smallest > 1.0,
     );
     if at_most_k {
         let largest = factors.iter().map(|&(k, f)| f / k as f64).fold(0.0, worse);
-        lines.at_most(format!("{what}: largest speed-up factor as a share of K"), largest, 1.0);
+        let statement = format!("{what}: largest speed-up factor as a share of K");
+        lines.push(statement, largest, "<= 1".into(), largest <= 1.0);
     }
 }
 
