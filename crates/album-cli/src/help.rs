@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 ];
 
 /// The first thing to try of every command.
-const EXAMPLES: [(&str, &str); 18] = [
+const EXAMPLES: &[(&str, &str)] = &[
     ("train", "album train cube-single-play-singletask-v0 --seed 1"),
     ("resume", "album resume runs/cube-single-play-singletask-v0/album-seed1"),
     ("agents", "album agents"),
@@ -22,12 +22,14 @@ const EXAMPLES: [(&str, &str); 18] = [
     ("data list", "album data list"),
     ("data fetch", "album data fetch antmaze-large-navigate-v0"),
     ("data generate", "album data generate cube-single-play-v0"),
+    ("data record", "album data record --env gymnasium:Pendulum-v1 --episodes 200 --out pendulum.npz"),
     ("data inspect", "album data inspect log.npz"),
     ("data import", "album data import log.npz --out log.columns"),
     ("solve", "album solve log.npz --gamma 0.99 --k 10"),
     ("verify", "album verify"),
     ("reproduce", "album reproduce k-sweep --scale small"),
     ("setup ogbench", "album setup ogbench"),
+    ("setup gymnasium", "album setup gymnasium minigrid"),
     ("bench step", "album bench step"),
     ("bench cost", "album bench cost --agents album,iql"),
     ("bench solve", "album bench solve"),

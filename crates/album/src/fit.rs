@@ -17,6 +17,17 @@ pub struct Fit {
     threads: usize,
 }
 
+impl std::fmt::Debug for Fit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Fit { kind, steps, seed, .. } = self;
+        f.debug_struct("Fit")
+            .field("agent", &kind.name)
+            .field("steps", steps)
+            .field("seed", seed)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Fit {
     /// Trains the agent of this name: `album`, `iql`, ...
     pub fn new(agent: &str) -> Result<Self, Error> {
@@ -74,6 +85,12 @@ pub struct Fitted {
     observation_dim: usize,
     /// Names the episode of the next call, so that policies that sample draw anew.
     acted: u64,
+}
+
+impl std::fmt::Debug for Fitted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fitted").field("observation_dim", &self.observation_dim).finish_non_exhaustive()
+    }
 }
 
 impl Fitted {

@@ -26,6 +26,15 @@ pub struct Run {
     directory: RunDir,
 }
 
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run")
+            .field("path", &self.path())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Run {
     /// Begins a run in a new directory. If it cannot be begun, there is no directory.
     ///
@@ -190,6 +199,13 @@ pub struct Trained {
     pub agent: Learner,
     /// Where its weights are from.
     pub checkpoint: Checkpoint,
+}
+
+impl std::fmt::Debug for Trained {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (path, config) = (&self.checkpoint.path, &self.config);
+        f.debug_struct("Trained").field("checkpoint", path).field("config", config).finish_non_exhaustive()
+    }
 }
 
 impl Trained {
