@@ -2,30 +2,28 @@
 
 use crate::output;
 use album::Error as Failure;
-use album_base::atomic::AtomicFile;
+use album::solve::{LogReport, LogRun, ProgramReport, SolvedProgram, refuse_overwriting, table_files};
 use album_data::DataError;
-use album_tabular::lp::LinearProgram;
-use album_tabular::theory::sandwich::{self, Comparison};
-use album_tabular::{
-    Behaviour, Certificate, EmpiricalMdp, Lblp, MudWorld, Solution, Solver, TabularDataset, TabularError,
-    max_difference, solve, value_iteration_from,
-};
+use album_data::table::Table;
+use album_tabular::log::{LogColumns, Question};
+use album_tabular::{Behaviour, MudWorld, Solver, TabularDataset, TabularError};
 use clap::ValueEnum;
-use serde::Serialize;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// What to solve, and how.
 #[derive(clap::Args)]
 pub struct Args {
-    /// `mudworld`, or an npz file with the integer arrays `states`, `actions`, `next_states`, the floats `rewards`
-    /// and the flags `terminals` (they mark where a recorded trajectory ends)
-    input: String,
+    /// `mudworld`; a log (Parquet, CSV, CSV.gz, npz; several files or a folder are one log) with --state, --action,
+    /// --reward and --episode; or an npz file with the integer arrays `states`, `actions`, `next_states`, the floats
+    /// `rewards` and the flags `terminals` (they mark where a recorded trajectory ends)
+    #[arg(required = true, value_name = "SOURCE")]
+    input: Vec<PathBuf>,
+    #[command(flatten)]
+    log: LogArgs,
     /// How the MudWorld dataset is collected
     #[arg(long, value_enum, default_value_t = Data::DownRight)]
     data: Data,
-    /// Seed of the MudWorld layout and dataset
+    /// Seed of the MudWorld layout and dataset, and of the bootstrap
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Cells a side of the MudWorld
@@ -49,12 +47,58 @@ pub struct Args {
     /// Also write the linear program as an MPS file
     #[arg(long, value_name = "FILE")]
     mps: Option<PathBuf>,
-    /// Write the solution: states, v, pair_states, pair_actions, q, dual_b, dual_e
-    #[arg(long, value_name = "FILE.npz")]
+    /// Write the solution: the policy of a log as .parquet, .csv or .npz; otherwise an npz file with states, v,
+    /// pair_states, pair_actions, q, dual_b, dual_e
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// What the columns of a log mean.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Logs")]
+struct LogArgs {
+    /// Columns that together are the state
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires_all = ["action", "reward", "episode"], conflicts_with = "mps")]
+    state: Vec<String>,
+    /// Column of the action
+    #[arg(long, value_name = "COLUMN", requires = "state")]
+    action: Option<String>,
+    /// Column of the reward
+    #[arg(long, value_name = "COLUMN", requires = "state")]
+    reward: Option<String>,
+    /// Column that rows of one episode share
+    #[arg(long, value_name = "COLUMN", requires = "state")]
+    episode: Option<String>,
+    /// Column that orders the rows of an episode; without it, they are in the order of the file
+    #[arg(long, value_name = "COLUMN", requires = "state")]
+    step: Option<String>,
+    /// Columns of the next state, in the order of --state; without them, it is that of the next row
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "state")]
+    next_state: Vec<String>,
+    /// Column of flags: the episode ended here. Without it, every episode ends with its last row
+    #[arg(long, value_name = "COLUMN", requires = "state")]
+    terminal: Option<String>,
+    /// Cut a state column of numbers into N parts of equally many rows
+    #[arg(long, value_name = "COLUMN=N", value_delimiter = ',', value_parser = bin, requires = "state")]
+    bin: Vec<(String, usize)>,
+    /// Recommend only actions with at least N rows in their state
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_count: u64,
+    /// Intervals from N resamples of the episodes; 200 are enough for most logs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    bootstrap: usize,
+    /// Write a page to read
+    #[arg(long, value_name = "FILE.html", requires = "state")]
+    report: Option<PathBuf>,
+}
+
+fn bin(text: &str) -> Result<(String, usize), String> {
+    let (column, parts) = text.rsplit_once('=').ok_or("expected COLUMN=N, such as age=10")?;
+    let parts = parts.parse().map_err(|_| format!("found `{parts}`, expected a number of parts"))?;
+    Ok((column.to_owned(), parts))
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -65,8 +109,7 @@ enum Data {
     EpsGreedy,
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum SolverName {
     /// Policy iteration, duals from the occupancy flow
     Bellman,
@@ -76,114 +119,81 @@ enum SolverName {
     Highs,
 }
 
-/// The JSON object of this command.
-#[derive(Serialize)]
-struct Report {
-    input: String,
-    solver: SolverName,
-    gamma: f64,
-    k: usize,
-    transitions: usize,
-    trajectories: usize,
-    deterministic: bool,
-    /// States with an action in the data, each a variable V.
-    states: usize,
-    absorbing_states: usize,
-    pairs: usize,
-    variables: usize,
-    constraints: usize,
-    /// Entries of the constraint matrix, where `--mps` assembles it.
-    nonzeros: Option<usize>,
-    objective: f64,
-    v_min: f64,
-    v_mean: f64,
-    v_max: f64,
-    /// Assembly, solution and certificate together.
-    seconds: f64,
-    seconds_assembly: f64,
-    seconds_solution: f64,
-    seconds_certificate: f64,
-    certificate: Certificate,
-    max_dual_b: f64,
-    max_dual_e: f64,
-    diff_vs_value_iteration: f64,
-    sandwich: Sandwich,
-    warnings: Vec<String>,
-}
-
-#[derive(Default, Serialize)]
-struct Sandwich {
-    applies: bool,
-    /// What was compared with what, or why nothing was.
-    what: String,
-    compared: Option<usize>,
-    violations: Option<usize>,
-    max_violation: Option<f64>,
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    for output in [&args.out, &args.mps, &args.log.report].into_iter().flatten() {
+        args.input.iter().try_for_each(|input| refuse_overwriting(input, output))?;
+    }
+    if args.log.state.is_empty() { program(args) } else { log(args) }
+}
+
+fn log(args: &Args) -> Result<(), Failure> {
+    if args.out.is_some() && args.out == args.log.report {
+        return Err(Failure::Usage("--out and --report name the same file".into()));
+    }
+    if let Some(out) = &args.out {
+        let end = out.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
+        if !["parquet", "csv", "npz"].contains(&end.as_str()) {
+            let name = out.display();
+            return Err(Failure::Usage(format!(
+                "--out is {name}; expected a name that ends in .parquet, .csv or .npz"
+            )));
+        }
+    }
+    let log = &args.log;
+    let columns = LogColumns {
+        state: log.state.clone(),
+        action: log.action.clone().unwrap_or_default(),
+        reward: log.reward.clone().unwrap_or_default(),
+        episode: log.episode.clone().unwrap_or_default(),
+        step: log.step.clone(),
+        next_state: log.next_state.clone(),
+        terminal: log.terminal.clone(),
+        bins: log.bin.clone(),
+    };
+    let question =
+        Question { gamma: args.gamma, min_count: log.min_count, bootstrap: log.bootstrap, seed: args.seed };
+    let files = table_files(&args.input)?;
+    for output in [&args.out, &args.log.report].into_iter().flatten() {
+        files.iter().try_for_each(|input| refuse_overwriting(input, output))?;
+    }
+    let run = LogRun::new(&files, &columns, &question)?;
+    run.write(args.out.as_deref(), log.report.as_deref())?;
+    for warning in &run.report.warnings {
+        eprintln!("warning: {warning}");
+    }
+    if args.json { output::print_json(&run.report) } else { output::print(&log_text(&run.report, args)) }
+}
+
+fn program(args: &Args) -> Result<(), Failure> {
+    let [input] = &args.input[..] else {
+        return Err(Failure::Usage(
+            "several files are one log; say what its columns mean (--state, --action, ...)".into(),
+        ));
+    };
+    let name = input.display().to_string();
     let k = usize::try_from(args.k).map_err(|_| TabularError::RolloutLength(args.k))?;
     album_tabular::check_gamma(args.gamma)?;
     if args.mps.is_some() && args.mps == args.out {
         return Err(Failure::Usage("--mps and --out name the same file".into()));
     }
-    let world = (args.input == "mudworld").then(|| mudworld(args)).transpose()?;
+    let world = (name == "mudworld").then(|| mudworld(args)).transpose()?;
     let data = match &world {
         Some(world) => world.dataset(behaviour(args.data), args.gamma)?,
-        None => read(Path::new(&args.input))?,
+        None => read(input)?,
     };
-
-    let start = Instant::now();
-    let empirical = EmpiricalMdp::new(&data, args.gamma)?;
-    let lblp = Lblp::of_data(&empirical, args.omega_q, args.omega_v, k)?;
-    let assembly = start.elapsed().as_secs_f64();
     let solver = match args.solver {
         SolverName::Bellman => Solver::Bellman,
         SolverName::InteriorPoint => Solver::InteriorPoint,
         SolverName::Highs => Solver::Highs,
     };
-    let solution = solve(&lblp, solver)?;
-    let program = args.mps.as_ref().map(|_| lblp.assemble()).transpose()?;
-
-    let (q, v) = value_iteration_from(&empirical.mdp, solution.v.clone(), 1e-12);
-    let (max_dual_b, max_dual_e) = solution.penalty_thresholds();
-    let (seconds_solution, seconds_certificate) =
-        (solution.solve_time.as_secs_f64(), solution.certificate_time.as_secs_f64());
-    let report = Report {
-        input: args.input.clone(),
-        solver: args.solver,
-        gamma: args.gamma,
-        k,
-        transitions: empirical.rows(),
-        trajectories: empirical.row_end.iter().filter(|&&end| end).count(),
-        deterministic: empirical.mdp.is_deterministic(),
-        states: lblp.states(),
-        absorbing_states: empirical.mdp.states() - lblp.states(),
-        pairs: lblp.pairs(),
-        variables: lblp.variables(),
-        constraints: lblp.constraints(),
-        nonzeros: program.as_ref().map(|program| program.matrix.nonzeros()),
-        objective: solution.objective,
-        v_min: solution.v.iter().copied().fold(f64::INFINITY, f64::min),
-        v_mean: solution.v.iter().sum::<f64>() / solution.v.len() as f64,
-        v_max: solution.v.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        seconds: assembly + seconds_solution + seconds_certificate,
-        seconds_assembly: assembly,
-        seconds_solution,
-        seconds_certificate,
-        certificate: solution.certificate.clone(),
-        max_dual_b,
-        max_dual_e,
-        diff_vs_value_iteration: max_difference(&q, &solution.q).max(max_difference(&v, &solution.v)),
-        sandwich: Sandwich::new(sandwich::compare(&empirical, &solution.q, world.as_ref())?, world.is_some()),
-        warnings: warnings(&data),
-    };
-    write_files(args, &empirical, &lblp, program.as_ref(), &solution)?;
-    for warning in &report.warnings {
+    let weights = (args.omega_q, args.omega_v);
+    let mut solved = SolvedProgram::new(&name, &data, world.as_ref(), (args.gamma, k), weights, solver)?;
+    solved.write(args.mps.as_deref(), args.out.as_deref())?;
+    for warning in &solved.report.warnings {
         eprintln!("warning: {warning}");
     }
-    if args.json { output::print_json(&report) } else { output::print(&text(&report, args)) }
+    if args.json { output::print_json(&solved.report) } else { output::print(&text(&solved.report, args)) }
 }
 
 fn mudworld(args: &Args) -> Result<MudWorld, Failure> {
@@ -201,6 +211,20 @@ fn behaviour(data: Data) -> Behaviour {
 }
 
 fn read(path: &Path) -> Result<TabularDataset, Failure> {
+    if Table::recognises(path) {
+        let table = Table::open(&[path])?;
+        return Err(Failure::Usage(format!(
+            "{} is a table; say what its columns mean (--state, --action, --reward, --episode). It has {}",
+            path.display(),
+            table
+                .names()
+                .iter()
+                .take(20)
+                .map(|name| format!("`{}`", name.escape_debug()))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )));
+    }
     TabularDataset::read_npz(path).map_err(|e| match e {
         // A name that is neither a world nor a file is most likely a slip of the pen.
         TabularError::Data(DataError::Io { place, source })
@@ -215,71 +239,66 @@ fn read(path: &Path) -> Result<TabularDataset, Failure> {
     })
 }
 
-fn warnings(data: &TabularDataset) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if let Some((row, count)) = data.unmarked_ends() {
-        warnings.push(format!(
-            "row {row} leads to state {}, but row {} starts in state {} and terminals[{row}] is false; trajectories \
-             are taken to end at such rows ({count} in all)",
-            data.next_states[row],
-            row + 1,
-            data.states[row + 1]
-        ));
-    }
-    warnings
-}
-
-impl Sandwich {
-    fn new(comparison: Comparison, known_world: bool) -> Self {
-        let not_compared = |why: &str| Sandwich { what: why.into(), ..Sandwich::default() };
-        match comparison {
-            Comparison::Stochastic => not_compared(
-                "the data is stochastic: some pair has several successors, and a lucky recorded return may exceed \
-                 every value",
-            ),
-            Comparison::NoCompleteReturn => not_compared(
-                "no recorded trajectory ends in a state that the data never leaves, so there is no complete return",
-            ),
-            Comparison::Compared(violations) => Sandwich {
-                applies: true,
-                what: if known_world { "G_D <= Q*_D <= Q*" } else { "G_D <= Q*_D" }.into(),
-                compared: Some(violations.compared),
-                violations: Some(violations.count),
-                max_violation: Some(violations.largest),
-            },
-        }
-    }
-}
-
-/// Writes both files completely before either takes its place.
-fn write_files(
-    args: &Args,
-    data: &EmpiricalMdp,
-    lblp: &Lblp<'_>,
-    program: Option<&LinearProgram>,
-    solution: &Solution,
-) -> Result<(), Failure> {
-    let mps = match args.mps.as_ref().zip(program) {
-        Some((path, program)) => {
-            let file = AtomicFile::create(path).map_err(Failure::io(path))?;
-            let mut buffer = BufWriter::with_capacity(1 << 20, file);
-            lblp.write_mps(program, &mut buffer, data).map_err(Failure::io(path))?;
-            buffer.flush().map_err(Failure::io(path))?;
-            Some((path, buffer.into_inner().map_err(|e| Failure::io(path)(e.into_error()))?))
-        }
-        None => None,
+fn log_text(r: &LogReport, args: &Args) -> String {
+    use album_base::number::{compact, grouped, seconds};
+    let count = |n: usize| grouped(n as i64);
+    let with = |value: f64, interval: Option<album_tabular::log::Interval>| match interval {
+        Some(i) => format!("{} (95 %: {} to {})", compact(value), compact(i.low), compact(i.high)),
+        None => compact(value),
     };
-    let npz = args.out.as_ref().map(|path| solution.write_npz(path, data)).transpose()?;
-    if let Some((path, file)) = mps {
-        file.commit().map_err(Failure::io(path))?;
+    let mut lines = vec![
+        ("log", format!("{} transitions in {} episodes", count(r.transitions), count(r.episodes))),
+        (
+            "states",
+            format!(
+                "{}, {} with more than one of {} actions; {} pairs",
+                count(r.states),
+                count(r.choices),
+                count(r.actions),
+                count(r.pairs)
+            ),
+        ),
+        ("recorded return", with(r.recorded_return, r.recorded_return_interval)),
+        ("policy's value", with(r.initial_value, r.initial_value_interval)),
+        ("policy", format!("takes another action than usual in {} states", count(r.changes))),
+    ];
+    if r.min_count > 1 {
+        let text = format!(
+            "{} states have no action with {} rows; the recorded mix goes on there",
+            count(r.unsupported),
+            r.min_count
+        );
+        lines.push(("support", text));
     }
-    if let Some(npz) = npz {
-        npz.finish()?;
+    match r.certain {
+        Some(certain) => {
+            lines.push(("certain", format!("the gain is above 0 beyond doubt in {} states", count(certain))))
+        }
+        None => lines.push(("certain", "not asked; --bootstrap 200 tells gains from chance".into())),
     }
-    Ok(())
+    lines.push(("residual", format!("{} (Bellman equation)", compact(r.bellman_residual))));
+    lines.push((
+        "time",
+        format!(
+            "{} (reading {}, solution {})",
+            seconds(r.seconds_read + r.seconds_solution),
+            seconds(r.seconds_read),
+            seconds(r.seconds_solution)
+        ),
+    ));
+    for (name, path) in [("policy in", &args.out), ("page in", &args.log.report)] {
+        if let Some(path) = path {
+            lines.push((name, path.display().to_string()));
+        }
+    }
+    align(&lines)
 }
 
-fn text(r: &Report, args: &Args) -> String {
+fn align(lines: &[(&str, String)]) -> String {
+    lines.iter().map(|(name, value)| format!("{name:>15}  {value}")).collect::<Vec<_>>().join("\n")
+}
+
+fn text(r: &ProgramReport, args: &Args) -> String {
     use album_base::number::{compact, grouped, seconds};
     let count = |n: usize| grouped(n as i64);
     let sandwich = match (r.sandwich.violations, r.sandwich.max_violation) {
@@ -351,5 +370,5 @@ fn text(r: &Report, args: &Args) -> String {
             lines.push((name, path.display().to_string()));
         }
     }
-    lines.iter().map(|(name, value)| format!("{name:>15}  {value}")).collect::<Vec<_>>().join("\n")
+    align(&lines)
 }

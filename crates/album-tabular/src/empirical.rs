@@ -174,8 +174,8 @@ impl Tally {
 }
 
 /// The distinct values of a column, ascending, and the place of each among them.
-struct Ranks {
-    labels: Vec<i64>,
+pub(crate) struct Ranks {
+    pub labels: Vec<i64>,
     lowest: i64,
     /// The rank of each number from `lowest` on, where the numbers are dense enough for a table; else empty.
     table: Vec<u32>,
@@ -191,7 +191,7 @@ impl Ranks {
     }
 
     /// The same for values that are known to lie between `lowest` and `highest`.
-    fn within(lowest: i64, highest: i64, values: impl ExactSizeIterator<Item = i64>) -> Self {
+    pub fn within(lowest: i64, highest: i64, values: impl ExactSizeIterator<Item = i64>) -> Self {
         let count = values.len();
         let span = if count == 0 { 0 } else { highest.abs_diff(lowest) };
         if span >= 8 * count as u64 + 1024 {
@@ -217,7 +217,7 @@ impl Ranks {
     }
 
     /// The rank of a value that is known to be among them.
-    fn of_present(&self, value: i64) -> u32 {
+    pub fn of_present(&self, value: i64) -> u32 {
         match self.table.get(value.wrapping_sub(self.lowest) as usize) {
             Some(&rank) => rank,
             None => self.labels.partition_point(|&label| label < value) as u32,

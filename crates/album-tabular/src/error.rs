@@ -82,6 +82,9 @@ pub enum TabularError {
         pair: usize,
     },
 
+    /// A log that cannot be read as asked.
+    #[error("{0}")]
+    Log(String),
     /// Exact values need a choice among actions.
     #[error("the actions are continuous; exact values of pairs and policies need discrete ones")]
     Continuous,
@@ -183,6 +186,16 @@ pub enum TabularError {
     )]
     NoHighs,
 
+    /// Values beyond the range of numbers.
+    #[error("{what} is {found} at state {state}: the rewards are too large; scale them down")]
+    NotFinite {
+        /// Which value.
+        what: &'static str,
+        /// The first such state.
+        state: String,
+        /// What it is.
+        found: f64,
+    },
     /// Policy iteration did not settle.
     #[error("bellman: policy iteration did not settle within {policies} policies")]
     PolicyIteration {
@@ -212,7 +225,8 @@ impl TabularError {
     pub fn is_numerical(&self) -> bool {
         matches!(
             self,
-            TabularError::PolicyIteration { .. }
+            TabularError::NotFinite { .. }
+                | TabularError::PolicyIteration { .. }
                 | TabularError::Stopped { .. }
                 | TabularError::NoOptimum { .. }
         )

@@ -35,6 +35,7 @@ mod family;
 mod in_sample;
 mod lblp;
 mod linear;
+pub mod log;
 pub mod lp;
 mod mdp;
 mod mudworld;

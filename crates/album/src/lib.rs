@@ -69,6 +69,7 @@ mod resources;
 pub mod run;
 pub mod setup;
 pub mod sizes;
+pub mod solve;
 pub mod verify;
 mod video;
 

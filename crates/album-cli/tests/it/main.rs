@@ -16,5 +16,6 @@ mod reproduce;
 mod setup;
 mod slurm;
 mod solve;
+mod solve_log;
 mod train;
 mod verify;

@@ -96,7 +96,7 @@ impl CsvFile {
             return Err(DataError::WrongFileKind {
                 place: self.place.clone(),
                 found: "a binary file".into(),
-                expected: "a table: Parquet, CSV or gzipped CSV",
+                expected: "a table: Parquet, CSV, gzipped CSV or npz",
             });
         }
         let count = |delimiter: u8| line.iter().filter(|&&byte| byte == delimiter).count();

@@ -147,6 +147,23 @@ impl ColumnData {
         }
     }
 
+    /// A copy of some rows.
+    pub(super) fn rows(&self, rows: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::Bool(v) => Self::Bool(v[rows].to_vec()),
+            Self::Int(v) => Self::Int(v[rows].to_vec()),
+            Self::Float(v) => Self::Float(v[rows].to_vec()),
+            Self::Float32(v) => Self::Float32(v[rows].to_vec()),
+            Self::Text(v) => {
+                Self::Text(Text { codes: v.codes[rows].to_vec(), categories: Arc::clone(&v.categories) })
+            }
+            Self::List(v) => {
+                let values = v.values[rows.start * v.width..rows.end * v.width].to_vec();
+                Self::List(Lists { width: v.width, values })
+            }
+        }
+    }
+
     pub(super) fn empty(kind: Kind, rows: usize) -> Self {
         match kind {
             Kind::Bool => Self::Bool(Vec::with_capacity(rows)),

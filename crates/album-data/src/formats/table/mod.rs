@@ -1,4 +1,4 @@
-//! Tables: named, typed columns of one or more Parquet, CSV or gzipped CSV files.
+//! Tables: named, typed columns of one or more Parquet, CSV, gzipped CSV or npz files.
 //!
 //! ```
 //! use album_data::table::{ColumnData, Table};
@@ -24,6 +24,7 @@
 
 mod csv;
 mod data;
+mod npz;
 mod pages;
 mod parquet;
 mod read;
@@ -63,6 +64,7 @@ struct TableFile {
 enum Source {
     Csv(csv::CsvFile),
     Parquet(parquet::ParquetFile),
+    Npz(npz::NpzFile),
 }
 
 impl Source {
@@ -70,6 +72,7 @@ impl Source {
         match self {
             Self::Csv(file) => file.columns(),
             Self::Parquet(file) => file.columns(),
+            Self::Npz(file) => file.columns(),
         }
     }
 
@@ -77,6 +80,7 @@ impl Source {
         match self {
             Self::Csv(file) => file.rows(),
             Self::Parquet(file) => file.rows(),
+            Self::Npz(file) => file.rows(),
         }
     }
 }
@@ -250,14 +254,15 @@ fn open_source(path: &Path, limits: &Limits) -> Result<Source, DataError> {
     if is_parquet(&start) {
         return Ok(Source::Parquet(parquet::ParquetFile::open(path, limits)?));
     }
-    let binary = start.is_empty()
-        || start.starts_with(b"PK\x03\x04")
-        || start.first().is_some_and(|&byte| byte >= 0x80 && byte != 0xef);
+    if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
+        return Ok(Source::Npz(npz::NpzFile::open(path, limits)?));
+    }
+    let binary = start.is_empty() || start.first().is_some_and(|&byte| byte >= 0x80 && byte != 0xef);
     if binary && !is_gzip(&start) {
         return Err(DataError::WrongFileKind {
             place,
             found: describe_kind(&start),
-            expected: "a table: Parquet, CSV or gzipped CSV",
+            expected: "a table: Parquet, CSV, gzipped CSV or npz",
         });
     }
     Ok(Source::Csv(csv::CsvFile::open(path, limits)?))

@@ -42,6 +42,11 @@ impl Table {
                         parts.extend(chunks);
                     }
                 }
+                Source::Npz(npz) => {
+                    for (parts, &i) in parts.iter_mut().zip(&wanted) {
+                        parts.push(npz.read(file.positions[i])?);
+                    }
+                }
             }
         }
         let mut columns = Vec::with_capacity(wanted.len());
@@ -59,8 +64,8 @@ impl Table {
         Ok(columns)
     }
 
-    /// Hands over columns in parts of at most `rows` rows, in order, in constant memory. Text codes
-    /// mean the same in every part.
+    /// Hands over columns in parts of at most `rows` rows, in order, in constant memory (npz arrays as a
+    /// whole). Text codes mean the same in every part.
     pub fn visit<E: From<DataError>>(
         &self,
         names: &[&str],
@@ -106,6 +111,14 @@ impl Table {
                 }
                 Source::Parquet(parquet) => {
                     visit_parquet(parquet, file, &wanted, rows, &mut dictionaries, &mut hand_over)?;
+                }
+                Source::Npz(npz) => {
+                    let read = |&i: &usize| npz.read(file.positions[i]);
+                    let whole = wanted.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+                    for start in (0..npz.rows()).step_by(rows) {
+                        let end = npz.rows().min(start + rows);
+                        hand_over(whole.iter().map(|column| column.rows(start..end)).collect())?;
+                    }
                 }
             }
         }

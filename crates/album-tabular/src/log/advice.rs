@@ -1,0 +1,194 @@
+//! What a log says about each of its states: the best action, what it is worth, and how sure that is.
+
+use super::Log;
+use super::bootstrap::{Intervals, intervals};
+use crate::policy::policy_iteration;
+use crate::sparse::{Csr, RowBuilder};
+use crate::{EmpiricalMdp, Mdp, TabularError, policy_value};
+
+/// What to find out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The discount factor.
+    pub gamma: f64,
+    /// Actions with fewer rows at a state are not recommended there.
+    pub min_count: u64,
+    /// Resamples of the bootstrap over episodes; 0 for none.
+    pub bootstrap: usize,
+    /// Seed of the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for Question {
+    fn default() -> Self {
+        Self { gamma: 0.95, min_count: 1, bootstrap: 0, seed: 0 }
+    }
+}
+
+/// The best recorded policy, state by state.
+#[derive(Debug)]
+pub struct Advice {
+    /// The empirical MDP of the log.
+    pub empirical: EmpiricalMdp,
+    /// The pair to take at each state. `None` where no action has enough rows: then the recorded behaviour goes on.
+    pub best: Vec<Option<usize>>,
+    /// The pair that was recorded most often at each state.
+    pub usual: Vec<usize>,
+    /// `V*_D`: the value of the policy at each state.
+    pub value: Vec<f64>,
+    /// The value of the recorded behaviour at each state.
+    pub behaviour_value: Vec<f64>,
+    /// What the best action gains over the recorded mix of actions at each state, if the policy is followed afterwards.
+    pub gain: Vec<f64>,
+    /// Rows of each state.
+    pub count: Vec<u64>,
+    /// The value of the policy where episodes start, on average.
+    pub initial_value: f64,
+    /// The discounted return that was recorded, on average over episodes.
+    pub recorded_return: f64,
+    /// The largest violation of the Bellman equation.
+    pub residual: f64,
+    /// How sure all of this is.
+    pub intervals: Option<Intervals>,
+}
+
+impl Advice {
+    /// Solves the empirical MDP of a log.
+    pub fn new(log: &Log, question: &Question) -> Result<Self, TabularError> {
+        let empirical = EmpiricalMdp::new(&log.data, question.gamma)?;
+        let mdp = &empirical.mdp;
+        let restricted =
+            (question.min_count > 1).then(|| Restricted::new(&empirical, question.min_count)).transpose()?;
+        let (value, best, residual) = match &restricted {
+            Some(restricted) => {
+                let optimum = policy_iteration(&restricted.mdp)?;
+                let best = optimum.choice.iter().map(|&pair| restricted.original[pair]).collect();
+                let residual = residual(&restricted.mdp, &optimum.v);
+                (optimum.v, best, residual)
+            }
+            None => {
+                let optimum = policy_iteration(mdp)?;
+                let residual = residual(mdp, &optimum.v);
+                (optimum.v, optimum.choice.into_iter().map(Some).collect::<Vec<_>>(), residual)
+            }
+        };
+        let (_, behaviour_value) = policy_value(mdp, &empirical.behaviour);
+        for (what, values) in [("the value", &value), ("the behaviour's value", &behaviour_value)] {
+            if let Some(s) = values.iter().position(|v| !v.is_finite()) {
+                let (state, found) = (log.state_label(empirical.state_labels[s] as usize), values[s]);
+                return Err(TabularError::NotFinite { what, state, found });
+            }
+        }
+        let states = mdp.decision_states();
+        let gain = (0..states).map(|s| gain(&empirical, s, best[s], |pair| mdp.y_1(pair, &value))).collect();
+        let usual = (0..states)
+            .map(|s| {
+                mdp.pairs_of(s).fold(mdp.pairs_of(s).start, |most, pair| {
+                    if empirical.counts[pair] > empirical.counts[most] { pair } else { most }
+                })
+            })
+            .collect();
+        let count = (0..states).map(|s| empirical.counts[mdp.pairs_of(s)].iter().sum()).collect();
+        let returns = returns(log, question.gamma);
+        let firsts =
+            log.starts.windows(2).map(|episode| mdp.state_of(empirical.row_pair[episode[0]] as usize));
+        let initial_value = firsts.map(|s| value[s]).sum::<f64>() / log.episodes() as f64;
+        let recorded_return = returns.iter().sum::<f64>() / returns.len() as f64;
+        let intervals = match question.bootstrap {
+            0 => None,
+            resamples => Some(intervals(log, &empirical, &best, &returns, resamples, question.seed)?),
+        };
+        Ok(Self {
+            empirical,
+            best,
+            usual,
+            value,
+            behaviour_value,
+            gain,
+            count,
+            initial_value,
+            recorded_return,
+            residual,
+            intervals,
+        })
+    }
+
+    /// The action to take at a state: the best one, or the usual one where none has enough rows.
+    pub fn pair(&self, state: usize) -> usize {
+        self.best[state].unwrap_or(self.usual[state])
+    }
+
+    /// How many states the log acts in.
+    pub fn states(&self) -> usize {
+        self.value.len()
+    }
+
+    /// Whether more than one action was recorded at a state.
+    pub fn is_choice(&self, state: usize) -> bool {
+        self.empirical.mdp.pairs_of(state).len() > 1
+    }
+}
+
+/// What `best` gains over the recorded mix of actions, by the values of pairs.
+pub(super) fn gain(empirical: &EmpiricalMdp, s: usize, best: Option<usize>, q: impl Fn(usize) -> f64) -> f64 {
+    let Some(best) = best else { return 0.0 };
+    if empirical.mdp.pairs_of(s).len() == 1 {
+        return 0.0;
+    }
+    let mixed: f64 = empirical.mdp.pairs_of(s).map(|pair| empirical.behaviour[pair] * q(pair)).sum();
+    q(best) - mixed
+}
+
+fn residual(mdp: &Mdp, v: &[f64]) -> f64 {
+    let best = |s: usize| mdp.pairs_of(s).map(|pair| mdp.y_1(pair, v)).fold(f64::NEG_INFINITY, f64::max);
+    (0..v.len()).map(|s| (v[s] - best(s)).abs()).fold(0.0, f64::max)
+}
+
+/// The discounted return of each episode.
+fn returns(log: &Log, gamma: f64) -> Vec<f64> {
+    let of = |episode: &[usize]| {
+        log.data.rewards[episode[0]..episode[1]].iter().rev().fold(0.0, |g, r| r + gamma * g)
+    };
+    log.starts.windows(2).map(of).collect()
+}
+
+/// The empirical MDP without rare actions. Where no action is left, the recorded mix is the only one.
+struct Restricted {
+    mdp: Mdp,
+    /// The pair of the whole MDP; `None` for a mix.
+    original: Vec<Option<usize>>,
+}
+
+impl Restricted {
+    fn new(empirical: &EmpiricalMdp, min_count: u64) -> Result<Self, TabularError> {
+        let whole = &empirical.mdp;
+        let (mut first_pair, mut reward, mut original) = (vec![0], Vec::new(), Vec::new());
+        let mut kernel = Csr::new(whole.states());
+        let mut row = RowBuilder::new(whole.states());
+        for s in 0..whole.decision_states() {
+            for pair in whole.pairs_of(s).filter(|&pair| empirical.counts[pair] >= min_count) {
+                for (next, p) in whole.kernel().row(pair) {
+                    kernel.push(next, p);
+                }
+                kernel.end_row();
+                reward.push(whole.reward()[pair]);
+                original.push(Some(pair));
+            }
+            if reward.len() == first_pair[s] {
+                for pair in whole.pairs_of(s) {
+                    for (next, p) in whole.kernel().row(pair) {
+                        row.add(next, empirical.behaviour[pair] * p);
+                    }
+                }
+                row.finish(&mut kernel);
+                reward.push(
+                    whole.pairs_of(s).map(|pair| empirical.behaviour[pair] * whole.reward()[pair]).sum(),
+                );
+                original.push(None);
+            }
+            first_pair.push(reward.len());
+        }
+        let mdp = Mdp::from_parts(whole.gamma(), whole.states(), first_pair, reward, kernel)?;
+        Ok(Self { mdp, original })
+    }
+}

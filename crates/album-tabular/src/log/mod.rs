@@ -1,0 +1,248 @@
+//! Logs as tables: labelled columns become a [`TabularDataset`], and its solution gets the labels back.
+//!
+//! ```
+//! use album_data::table::Table;
+//! use album_tabular::log::{Advice, Log, LogColumns, Question};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("log.csv");
+//! std::fs::write(&path, "patient,severity,drug,score\n1,high,A,0\n1,low,none,1\n2,high,B,0\n2,high,A,0\n2,low,none,1\n")?;
+//! let columns = LogColumns {
+//!     state: vec!["severity".into()],
+//!     action: "drug".into(),
+//!     reward: "score".into(),
+//!     episode: "patient".into(),
+//!     ..LogColumns::default()
+//! };
+//! let log = Log::read(&Table::open(&[&path])?, &columns)?;
+//! let advice = Advice::new(&log, &Question { gamma: 0.9, ..Question::default() })?;
+//! assert_eq!(log.state_label(0), "high");
+//! assert_eq!(log.action_label(&advice, 0), "A"); // it led to `low`, B did not
+//! assert_eq!(advice.value, [0.9, 1.0]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod advice;
+mod bootstrap;
+mod labels;
+mod order;
+mod output;
+
+#[cfg(test)]
+mod tests;
+
+pub use advice::{Advice, Question};
+pub use bootstrap::{Interval, Intervals};
+
+use album_data::table::{ColumnData, Kind, Table};
+use album_data::{DataError, Place};
+
+use crate::{TabularDataset, TabularError};
+use labels::{Labels, States};
+use order::Order;
+
+/// Which column means what.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LogColumns {
+    /// The columns that together are the state.
+    pub state: Vec<String>,
+    /// The action.
+    pub action: String,
+    /// The reward.
+    pub reward: String,
+    /// What rows of one episode share.
+    pub episode: String,
+    /// The order of an episode's rows; without it, that of the file.
+    pub step: Option<String>,
+    /// The columns of the successor, in the order of `state`; without them, the next row of the episode.
+    pub next_state: Vec<String>,
+    /// Flags: the episode ended with this row, nothing follows. Without it, every episode ends with its last row.
+    pub terminal: Option<String>,
+    /// State columns of numbers that are cut into so many parts of equally many rows.
+    pub bins: Vec<(String, usize)>,
+}
+
+/// A log, ready to solve.
+#[derive(Debug)]
+pub struct Log {
+    /// The transitions, episode by episode, with numbered states and actions.
+    pub data: TabularDataset,
+    /// Where each episode starts in `data`; one more entry for the end.
+    pub starts: Vec<usize>,
+    /// What is worth knowing about the log.
+    pub warnings: Vec<String>,
+    pub(crate) states: States,
+    pub(crate) actions: Labels,
+}
+
+impl Log {
+    /// Reads the columns, orders the rows and numbers the labels.
+    pub fn read(table: &Table, columns: &LogColumns) -> Result<Self, TabularError> {
+        let (table, columns) = (Source { table }, columns);
+        if columns.state.is_empty() {
+            return Err(TabularError::Log("no state column is given; name at least one".into()));
+        }
+        if !columns.next_state.is_empty() && columns.next_state.len() != columns.state.len() {
+            let (state, next) = (columns.state.len(), columns.next_state.len());
+            let problem =
+                format!("{next} columns of the next state are given for {state} columns of the state");
+            return Err(TabularError::Log(problem));
+        }
+        if let Some((name, _)) = columns.bins.iter().find(|(name, _)| !columns.state.contains(name)) {
+            return Err(TabularError::Log(format!("column `{name}` has bins, but is no state column")));
+        }
+        if let Some((name, bins)) = columns.bins.iter().find(|(_, bins)| !(2..=1_000_000).contains(bins)) {
+            return Err(TabularError::Log(format!("column `{name}` has {bins} bins; expected at least 2")));
+        }
+        let rewards = table.rewards(&columns.reward)?;
+        if rewards.is_empty() {
+            return Err(TabularError::Empty { file: table.table.place(0).file.display().to_string() });
+        }
+        let terminal = columns.terminal.as_deref().map(|name| table.flags(name)).transpose()?;
+        let order = Order::of(&table, &columns.episode, columns.step.as_deref())?;
+        let (actions, action_codes) = Labels::of_column(&table, &columns.action, None)?;
+        let mut warnings = order.warnings.clone();
+
+        let mut states = States::default();
+        for (i, name) in columns.state.iter().enumerate() {
+            let bins = columns.bins.iter().find(|(binned, _)| binned == name).map(|(_, bins)| *bins);
+            states.add(&table, name, columns.next_state.get(i).map(String::as_str), bins)?;
+        }
+        let end = states.count() as i64;
+        let has_next = !columns.next_state.is_empty();
+        let (current, next) = (&states.current, &states.next);
+
+        let rows = rewards.len();
+        let mut data = TabularDataset {
+            states: Vec::with_capacity(rows),
+            actions: Vec::with_capacity(rows),
+            rewards: Vec::with_capacity(rows),
+            next_states: Vec::with_capacity(rows),
+            terminals: Vec::with_capacity(rows),
+        };
+        let mut starts = Vec::new();
+        let mut unknown = 0usize;
+        for episode in order.starts.windows(2) {
+            let first = data.len();
+            for i in episode[0]..episode[1] {
+                let (row, last) = (order.row(i), i + 1 == episode[1]);
+                let ends = match &terminal {
+                    Some(flags) => flags[row],
+                    None => last && !has_next,
+                };
+                if ends && !last {
+                    let name = columns.terminal.as_deref().unwrap_or_default();
+                    let expected = "false, since the episode goes on";
+                    return Err(table.table.bad_value(name, row, true, expected).into());
+                }
+                let following = match has_next {
+                    true => next[row],
+                    false if last => MISSING_STATE,
+                    false => current[order.row(i + 1)],
+                };
+                let successor = match following {
+                    _ if ends => end,
+                    MISSING_STATE if !last => {
+                        let (name, expected) = (&columns.next_state[0], "a state, since the episode goes on");
+                        return Err(table.table.bad_value(name, row, "", expected).into());
+                    }
+                    // The last row of an episode that was only cut: nobody knows what followed.
+                    MISSING_STATE => {
+                        unknown += 1;
+                        continue;
+                    }
+                    state => i64::from(state),
+                };
+                data.push(
+                    i64::from(current[row]),
+                    i64::from(action_codes[row]),
+                    rewards[row],
+                    successor,
+                    last,
+                );
+            }
+            if data.len() > first {
+                let at = data.len() - 1;
+                data.terminals[at] = true;
+                starts.push(first);
+            }
+        }
+        starts.push(data.len());
+        if unknown > 0 {
+            warnings.push(format!(
+                "{unknown} episodes were cut: what followed their last row is not known, so that row is left out"
+            ));
+        }
+        data.check("the log")?;
+        Ok(Self { data, starts, warnings, states, actions })
+    }
+
+    /// Names of the state's columns.
+    pub fn state_columns(&self) -> impl Iterator<Item = &str> {
+        self.states.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// Episodes of at least one transition.
+    pub fn episodes(&self) -> usize {
+        self.starts.len() - 1
+    }
+}
+
+/// A successor that the log leaves empty.
+pub(crate) const MISSING_STATE: u32 = u32::MAX;
+
+/// A table whose columns are read with a use in mind.
+pub(crate) struct Source<'a> {
+    pub table: &'a Table,
+}
+
+impl Source<'_> {
+    /// One column.
+    pub fn column(&self, name: &str) -> Result<ColumnData, TabularError> {
+        let mut columns = self.table.read(&[name])?;
+        Ok(columns.remove(0))
+    }
+
+    /// A column of finite numbers.
+    pub fn rewards(&self, name: &str) -> Result<Vec<f64>, TabularError> {
+        let numbers = self.numbers(name)?;
+        match numbers.iter().position(|x| !x.is_finite()) {
+            Some(row) => Err(self.table.bad_value(name, row, numbers[row], "a finite number").into()),
+            None => Ok(numbers),
+        }
+    }
+
+    /// A column of numbers.
+    pub fn numbers(&self, name: &str) -> Result<Vec<f64>, TabularError> {
+        let column = self.column(name)?;
+        self.refuse_lists(name, &column)?;
+        match column {
+            ColumnData::Float(numbers) => Ok(numbers),
+            column => column.numbers().map_err(|row| self.bad(name, row, &column, "a number")),
+        }
+    }
+
+    fn flags(&self, name: &str) -> Result<Vec<bool>, TabularError> {
+        let column = self.column(name)?;
+        self.refuse_lists(name, &column)?;
+        column.flags().map_err(|row| self.bad(name, row, &column, "true or false, or 1 or 0"))
+    }
+
+    pub fn refuse_lists(&self, name: &str, column: &ColumnData) -> Result<(), TabularError> {
+        if column.kind() != Kind::List {
+            return Ok(());
+        }
+        let problem = "holds lists; expected one label or number in each row".to_owned();
+        Err(DataError::Column { place: self.place(), column: name.to_owned(), problem }.into())
+    }
+
+    pub fn bad(&self, name: &str, row: usize, column: &ColumnData, expected: &'static str) -> TabularError {
+        self.table.bad_value(name, row, column.label(row), expected).into()
+    }
+
+    pub fn place(&self) -> Place {
+        self.table.place(0)
+    }
+}

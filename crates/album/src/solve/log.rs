@@ -1,0 +1,152 @@
+//! A log from its file to a policy with the log's own labels.
+
+use crate::Error;
+use album_base::atomic;
+use album_data::table::{Table, TableWriter};
+use album_tabular::log::{Advice, Interval, Log, LogColumns, Question};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A solved log.
+#[derive(Debug)]
+pub struct LogRun {
+    /// What was found.
+    pub report: LogReport,
+    /// The log.
+    pub log: Log,
+    /// What it says.
+    pub advice: Advice,
+}
+
+/// What was found; the JSON object of `album solve` on a log.
+#[derive(Debug, Serialize)]
+pub struct LogReport {
+    /// The files.
+    pub input: Vec<String>,
+    /// The discount factor.
+    pub gamma: f64,
+    /// Rows that an action needs to be recommended.
+    pub min_count: u64,
+    /// Resamples of the bootstrap; 0 for none.
+    pub bootstrap: usize,
+    /// Transitions that were learned from.
+    pub transitions: usize,
+    /// Episodes.
+    pub episodes: usize,
+    /// Different states.
+    pub states: usize,
+    /// Different actions.
+    pub actions: usize,
+    /// Recorded pairs of a state and an action.
+    pub pairs: usize,
+    /// States with more than one recorded action.
+    pub choices: usize,
+    /// States where the best action is not the usual one.
+    pub changes: usize,
+    /// States where no action has enough rows.
+    pub unsupported: usize,
+    /// States where the gain of the best action is above 0 beyond doubt.
+    pub certain: Option<usize>,
+    /// The value of the policy where episodes start.
+    pub initial_value: f64,
+    /// Its 95 % interval.
+    pub initial_value_interval: Option<Interval>,
+    /// The discounted return that was recorded.
+    pub recorded_return: f64,
+    /// Its 95 % interval.
+    pub recorded_return_interval: Option<Interval>,
+    /// The 95 % interval of the difference of the two.
+    pub improvement_interval: Option<Interval>,
+    /// The largest violation of the Bellman equation.
+    pub bellman_residual: f64,
+    /// From the files to numbered transitions.
+    pub seconds_read: f64,
+    /// The policy, and the bootstrap.
+    pub seconds_solution: f64,
+    /// What is worth knowing about the log.
+    pub warnings: Vec<String>,
+}
+
+/// The files of a log: itself, or the tables in a folder by name.
+pub fn table_files(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for source in sources {
+        if !source.is_dir() {
+            files.push(source.clone());
+            continue;
+        }
+        let mut inside = Vec::new();
+        for entry in std::fs::read_dir(source).map_err(Error::io(source))? {
+            let path = entry.map_err(Error::io(source))?.path();
+            let name =
+                path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
+            if [".parquet", ".csv", ".csv.gz", ".tsv", ".npz"].iter().any(|end| name.ends_with(end)) {
+                inside.push(path);
+            }
+        }
+        if inside.is_empty() {
+            let problem =
+                format!("{}: no .parquet, .csv, .csv.gz, .tsv or .npz file in it", source.display());
+            return Err(Error::Load(problem));
+        }
+        inside.sort();
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+impl LogRun {
+    /// Reads and solves a log.
+    pub fn new(files: &[PathBuf], columns: &LogColumns, question: &Question) -> Result<Self, Error> {
+        album_tabular::check_gamma(question.gamma)?;
+        let start = Instant::now();
+        let log = Log::read(&Table::open(files)?, columns)?;
+        let seconds_read = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let advice = Advice::new(&log, question)?;
+        let states = 0..advice.states();
+        let count = |of: &dyn Fn(usize) -> bool| states.clone().filter(|&s| of(s)).count();
+        let mut actions = advice.empirical.pair_actions.clone();
+        actions.sort_unstable();
+        actions.dedup();
+        let intervals = advice.intervals.as_ref();
+        let report = LogReport {
+            input: files.iter().map(|file| file.display().to_string()).collect(),
+            gamma: question.gamma,
+            min_count: question.min_count,
+            bootstrap: question.bootstrap,
+            transitions: log.data.len(),
+            episodes: log.episodes(),
+            states: advice.states(),
+            actions: actions.len(),
+            pairs: advice.empirical.mdp.pairs(),
+            choices: count(&|s| advice.is_choice(s)),
+            changes: count(&|s| advice.pair(s) != advice.usual[s]),
+            unsupported: count(&|s| advice.best[s].is_none()),
+            certain: intervals.map(|intervals| intervals.certain.iter().filter(|&&certain| certain).count()),
+            initial_value: advice.initial_value,
+            initial_value_interval: intervals.map(|intervals| intervals.initial_value),
+            recorded_return: advice.recorded_return,
+            recorded_return_interval: intervals.map(|intervals| intervals.recorded_return),
+            improvement_interval: intervals.map(|intervals| intervals.improvement),
+            bellman_residual: advice.residual,
+            seconds_read,
+            seconds_solution: start.elapsed().as_secs_f64(),
+            warnings: log.warnings.clone(),
+        };
+        Ok(Self { report, log, advice })
+    }
+
+    /// Writes the policy and the page, both completely before either takes its place.
+    pub fn write(&self, policy: Option<&Path>, page: Option<&Path>) -> Result<(), Error> {
+        let table = policy
+            .map(|path| TableWriter::write(path, &self.log.policy_columns(&self.advice)))
+            .transpose()?;
+        if let Some(path) = page {
+            let html = super::page(self).render();
+            atomic::write(path, html.as_bytes()).map_err(Error::io(path))?;
+        }
+        Ok(table.map_or(Ok(()), TableWriter::commit)?)
+    }
+}
