@@ -13,6 +13,7 @@ mod reproduce;
 mod resources;
 mod setup;
 mod solve;
+mod source_args;
 mod train;
 mod verify;
 

@@ -2,6 +2,7 @@
 
 use crate::output;
 use crate::resources::ResourceArgs;
+use crate::source_args::SourceArgs;
 use album::config::{self, RunConfig};
 use album::report;
 use album::run::{default_directory, finished};
@@ -45,6 +46,8 @@ pub struct TrainArgs {
     /// Your own log: files or folders that are one dataset; with a TASK, the file of its data
     #[arg(long, value_name = "SOURCE", num_args = 1..)]
     data: Vec<PathBuf>,
+    #[command(flatten)]
+    log: SourceArgs,
     /// What runs call your own data [default: the name of the file]
     #[arg(long)]
     name: Option<String>,
@@ -168,8 +171,13 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn source(args: &TrainArgs) -> Result<Option<Source>, Failure> {
-    let paths = args.data.iter().map(|path| absolute(path)).collect::<Result<Vec<_>, _>>()?;
-    Ok((!paths.is_empty()).then(|| Source { paths, ..Source::default() }))
+    // What is no path may be the id of a Minari dataset.
+    let place = |path: &PathBuf| if path.exists() { absolute(path) } else { Ok(path.clone()) };
+    let paths = args.data.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+    if paths.is_empty() && !args.log.is_empty() {
+        return Err(Failure::Usage("options that say how a log is read need --data SOURCE".into()));
+    }
+    Ok((!paths.is_empty()).then(|| args.log.source(paths)))
 }
 
 /// Begins a run in a new directory.

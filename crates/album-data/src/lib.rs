@@ -5,8 +5,9 @@
 //! that is larger than memory on the disk.
 //!
 //! ```text
-//! formats/   npz (npy headers, zip directory, writer), columns (memory-mapped)
-//! load/      Source -> checks and labels -> Dataset, and a sentence for everything that is ignored
+//! formats/   npz (npy headers, zip directory, writer), columns (memory-mapped), hdf5, tables, Minari, LeRobot
+//! load/      recordings: arrays -> checks and labels -> Dataset, and a sentence for everything that is ignored
+//! source/    anyone's log: fields -> what they mean -> episodes -> Dataset, and what was guessed
 //! ogbench/   environments, tasks, goals, how complete a recording is
 //! dataset, episodes, view, segments, batch, sampler, returns
 //! ```
@@ -96,7 +97,8 @@ pub use formats::npz::writer::NpzWriter;
 pub use formats::table;
 pub use limits::Limits;
 pub use load::{
-    BadNumbers, Labels, Loaded, Problem, Unchecked, has_own_rewards, load, load_unchecked, validation_beside,
+    BadNumbers, Labels, Loaded, Problem, Unchecked, has_own_rewards, load, load_unchecked, needs_task,
+    validation_beside,
 };
 pub use sampler::Sampler;
 pub use segments::{AfterGoal, KStepTail, SegmentConfig, SegmentError, Segments};

@@ -1,11 +1,13 @@
 //! `album data import`.
 
 use crate::output;
+use crate::source_args::SourceArgs;
 use album::Error as Failure;
 use album_base::number::seconds;
 use album_base::progress::{self, Amount};
-use album_data::columns::{Import, Imported, import, verify};
+use album_data::columns::{Import, Imported, import, import_source, verify};
 use album_data::ogbench::TaskName;
+use album_data::{Description, Format, needs_task};
 use album_train::StopFlag;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -14,10 +16,12 @@ use std::time::Instant;
 /// The arguments of `album data import`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Files to import, one after the other; a folder stands for its npz files in the order of their names, without
-    /// those that end in -val.npz. Their rewards and masks are kept; one row may be a state or a transition
-    #[arg(required = true, value_name = "FILE.npz")]
+    /// Files or folders that are one dataset, in any format that `album data inspect` reads, one after the other; a
+    /// folder stands for its files in the order of their names, without those that end in -val.npz
+    #[arg(required = true, value_name = "SOURCE")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
     /// Check that the data has the columns and dimensions of this task (all five of an environment need the same)
     #[arg(long)]
     task: Option<String>,
@@ -27,7 +31,7 @@ pub struct Args {
     /// Replace an imported folder that already exists
     #[arg(long)]
     force: bool,
-    /// Import nothing: check the files of the imported folder FILE.npz against their hashes
+    /// Import nothing: check the files of the imported folder SOURCE against their hashes
     #[arg(long, conflicts_with_all = ["task", "out", "force"])]
     verify: bool,
     /// Print one JSON object
@@ -46,6 +50,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         sources: Vec<PathBuf>,
         #[serde(flatten)]
         imported: Imported,
+        /// Where the sources are a log.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<Description>,
         wall_seconds: f64,
     }
     let environment = match &args.task {
@@ -56,25 +63,42 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None => None,
     };
     let target = target(args)?;
-    let sources = sources(&args.files)?;
+    let source = args.source.source(args.files.clone());
+    let recording = args.source.is_empty() && source.format()? == Format::Npz && {
+        let files = sources(&args.files)?;
+        args.task.is_some() || needs_task(&files[0])?
+    };
+    if args.task.is_some() && !recording {
+        return Err(Failure::Usage("--task checks npz files without options for their columns".into()));
+    }
+    let sources = if recording { sources(&args.files)? } else { args.files.clone() };
     let start = Instant::now();
     let stop = StopFlag::on_signals()?;
     let bar = progress::bar(1000, Amount::Share).with_prefix("import");
-    let what = Import { sources: &sources, target: &target, replace: args.force, environment };
-    let imported = import(&what, &mut |done, total| {
-        bar.set_position((1000.0 * done as f64 / total.max(1) as f64) as u64);
-        !stop.is_set()
-    });
+    let imported = if recording {
+        let what = Import { sources: &sources, target: &target, replace: args.force, environment };
+        let imported = import(&what, &mut |done, total| {
+            bar.set_position((1000.0 * done as f64 / total.max(1) as f64) as u64);
+            !stop.is_set()
+        });
+        imported.map(|imported| imported.map(|imported| (imported, None)))
+    } else {
+        let imported = import_source(&source, &target, args.force, &mut |_| !stop.is_set());
+        imported.map(|imported| imported.map(|(imported, description)| (imported, Some(description))))
+    };
     bar.finish_and_clear();
-    let Some(imported) = imported? else {
+    let Some((imported, description)) = imported? else {
         return Err(Failure::Stopped("import stopped; nothing was written".into()));
     };
     let wall_seconds = start.elapsed().as_secs_f64();
     for warning in &imported.warnings {
         eprintln!("warning: {warning}");
     }
+    for guess in description.iter().flat_map(|description| &description.guesses) {
+        eprintln!("guessed: {guess}");
+    }
     if args.json {
-        return output::print_json(&Report { folder: target, sources, imported, wall_seconds });
+        return output::print_json(&Report { folder: target, sources, imported, description, wall_seconds });
     }
     output::print(&format!(
         "{} transitions in {} episodes, {} bytes, into {} in {}",

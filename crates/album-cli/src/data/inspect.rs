@@ -1,12 +1,16 @@
 //! `album data inspect`.
 
 use crate::output;
+use crate::source_args::SourceArgs;
 use album::Error as Failure;
 use album::doctor::{self, Diagnosis, Warning};
 use album_base::number::{compact, fixed, grouped, percent};
 use album_base::text::wrapped;
 use album_data::ogbench::{Environment, TaskName, looks_like};
-use album_data::{DataError, Labels, has_own_rewards, load_unchecked};
+use album_data::{
+    ActionSpace, DataError, Description, EndCounts, Format, Labels, Unchecked, has_own_rewards,
+    load_unchecked, needs_task,
+};
 use album_tabular::ValueSummary;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -14,8 +18,12 @@ use std::path::{Path, PathBuf};
 /// The arguments of `album data inspect`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The .npz file, or a folder that `album data import` made
-    file: PathBuf,
+    /// Files or folders that are one dataset: npz, npy, HDF5 (D4RL, robomimic, Minari), Parquet, CSV, a Minari or LeRobot
+    /// dataset, or a folder that `album data import` made
+    #[arg(required = true, value_name = "SOURCE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
     /// The task that gives rewards: a name, or a number from 1 to 5 if the file has its official name; by default the
     /// file's own rewards, else the default task of the dataset that the file is named after
     #[arg(long)]
@@ -35,8 +43,37 @@ struct Output {
     bytes: u64,
     task: Option<String>,
     own_rewards: bool,
+    format: Format,
+    observation: Observation,
+    action: Action,
+    ends: EndCounts,
+    guesses: Vec<String>,
     #[serde(flatten)]
     diagnosis: Diagnosis,
+}
+
+#[derive(Serialize)]
+struct Observation {
+    dim: usize,
+    names: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Action {
+    dim: usize,
+    names: Vec<String>,
+    #[serde(flatten)]
+    space: ActionSpace,
+}
+
+/// What the doctor looks at.
+struct Patient {
+    data: Unchecked,
+    description: Description,
+    task: Option<TaskName>,
+    own_rewards: bool,
+    /// What is known before the data is looked at.
+    first_warnings: Vec<Warning>,
 }
 
 /// Runs `album data inspect`.
@@ -47,8 +84,65 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             args.gamma
         )));
     }
-    let file = args.file.as_path();
-    let asked = args.task.as_deref().map(|name| task(name, file)).transpose()?;
+    let source = args.source.source(args.files.clone());
+    let format = source.format()?;
+    let recording = match &args.files[..] {
+        [one]
+            if args.source.is_empty()
+                && (format == Format::Columns || format == Format::Npz && one.is_file()) =>
+        {
+            (args.task.is_some() || needs_task(one)?).then_some(one.as_path())
+        }
+        _ => None,
+    };
+    let patient = match recording {
+        Some(file) => of_recording(file, format, args.task.as_deref())?,
+        None if args.task.is_some() => {
+            return Err(Failure::Usage(
+                "--task labels one npz file or imported folder without options for its columns".into(),
+            ));
+        }
+        None => {
+            let (data, description) = source.read_unchecked()?;
+            Patient { data, description, task: None, own_rewards: true, first_warnings: Vec::new() }
+        }
+    };
+    let Patient { data, description, task, own_rewards, first_warnings } = patient;
+    let mut diagnosis = doctor::examine(&data, args.gamma)?;
+    diagnosis.warnings.splice(0..0, first_warnings);
+    if let Some(file) = recording.filter(|_| diagnosis.labels.is_none()) {
+        let like = looks_like(file)?;
+        diagnosis.warnings.push(Warning { code: "no_labels", message: no_labels(&like) });
+    }
+    let mut size = 0;
+    for file in args.files.iter().filter(|file| file.exists()) {
+        size += bytes(file).map_err(Failure::io(file))?;
+    }
+    let output = Output {
+        file: args.files[0].clone(),
+        bytes: size,
+        task: task.map(|task| task.to_string()),
+        own_rewards,
+        format,
+        observation: Observation {
+            dim: data.dataset.observation_dim(),
+            names: description.observation_names,
+        },
+        action: Action {
+            dim: data.dataset.action_dim(),
+            names: description.action_names,
+            space: description.action_space,
+        },
+        ends: description.ends,
+        guesses: description.guesses,
+        diagnosis,
+    };
+    if args.json { output::print_json(&output) } else { output::print(&text(&output)) }
+}
+
+/// A recording of OGBench, whose rewards come from a task.
+fn of_recording(file: &Path, format: Format, asked: Option<&str>) -> Result<Patient, Failure> {
+    let asked = asked.map(|name| task(name, file)).transpose()?;
     let own_rewards = asked.is_none() && has_own_rewards(file)?;
     let named = TaskName::of_file(file);
     let mut task = if own_rewards { None } else { asked.or(named) };
@@ -57,7 +151,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None if own_rewards => Labels::Own,
         None => Labels::None,
     };
-    let mut mismatch = None;
+    let mut first_warnings = Vec::new();
     let data = match load_unchecked(file, labels) {
         // A name that was not given as the task is only a hint.
         Err(
@@ -66,15 +160,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             | DataError::Missing { .. }),
         ) if asked.is_none() && task.is_some() => {
             task = None;
-            mismatch = Some(format!("the contents are not what the name of the file says: {error}"));
+            let message = format!("the contents are not what the name of the file says: {error}");
+            first_warnings.push(Warning { code: "other_environment", message });
             load_unchecked(file, Labels::None)?
         }
         result => result?,
     };
-    let mut diagnosis = doctor::examine(&data, args.gamma)?;
-    if let Some(message) = mismatch {
-        diagnosis.warnings.insert(0, Warning { code: "other_environment", message });
-    }
     if let (Some(asked), Some(named)) = (asked, named)
         && asked.environment() != named.environment()
     {
@@ -83,21 +174,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             named.environment().name,
             asked.environment().name
         );
-        diagnosis.warnings.insert(0, Warning { code: "file_name", message });
+        first_warnings.insert(0, Warning { code: "file_name", message });
     }
-    if diagnosis.labels.is_none() {
-        let like = looks_like(file)?;
-        diagnosis.warnings.push(Warning { code: "no_labels", message: no_labels(&like) });
-    }
-    let bytes = bytes(file).map_err(Failure::io(file))?;
-    let output = Output {
-        file: file.to_path_buf(),
-        bytes,
-        task: task.map(|task| task.to_string()),
-        own_rewards,
-        diagnosis,
-    };
-    if args.json { output::print_json(&output) } else { output::print(&text(&output)) }
+    let description = Description::of(&data.dataset, format);
+    Ok(Patient { data, description, task, own_rewards, first_warnings })
 }
 
 /// The size of a file, or of the files in a folder.
@@ -105,7 +185,12 @@ fn bytes(path: &Path) -> std::io::Result<u64> {
     if !path.is_dir() {
         return Ok(path.metadata()?.len());
     }
-    std::fs::read_dir(path)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
+    let mut sum = 0;
+    for entry in std::fs::read_dir(path)? {
+        let path = entry?.path();
+        sum += bytes(&path)?;
+    }
+    Ok(sum)
 }
 
 /// The task that `--task` means for this file.
@@ -185,7 +270,12 @@ fn text(output: &Output) -> String {
         (None, false) => "none",
     };
     page.line("task", task);
+    page.line("format", output.format.name());
+    if !output.guesses.is_empty() {
+        page.line("guessed", &output.guesses.join("; "));
+    }
     contents(&mut page, diagnosis);
+    meaning(&mut page, output);
     rewards(&mut page, diagnosis);
     match diagnosis.warnings.len() {
         0 => page.section("No warnings"),
@@ -246,6 +336,32 @@ fn contents(page: &mut Page, diagnosis: &Diagnosis) {
             ),
         );
     }
+}
+
+/// What the numbers are outside.
+fn meaning(page: &mut Page, output: &Output) {
+    const SHOWN: usize = 12;
+    let list = |names: &[String]| {
+        let shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        if names.len() > SHOWN { format!("{shown} and {} more", names.len() - SHOWN) } else { shown }
+    };
+    page.line("observed", &list(&output.observation.names));
+    match &output.action.space {
+        ActionSpace::Discrete { n } => {
+            let named =
+                if output.action.names.len() == *n { list(&output.action.names) } else { String::new() };
+            page.line("choices", format!("{n} {named}").trim());
+        }
+        ActionSpace::Continuous { low, high } => {
+            let bound = |i: usize| {
+                let name = output.action.names.get(i).map_or("", String::as_str);
+                format!("{name} {} to {}", compact(f64::from(low[i])), compact(f64::from(high[i])))
+            };
+            page.line("bounds", &list(&(0..low.len()).map(bound).collect::<Vec<_>>()));
+        }
+    }
+    let EndCounts { terminal, timeout } = output.ends;
+    page.line("ends", &format!("{} by the end of the task, {} cut", count(terminal), count(timeout)));
 }
 
 fn rewards(page: &mut Page, diagnosis: &Diagnosis) {

@@ -110,9 +110,9 @@ fn refusals_leave_everything_as_it_was() {
         &["did you mean"],
     );
     fails(path, &["data", "import", "none.npz"], 5, &["none.npz"]);
-    fails(path, &["data", "import", "empty"], 3, &["empty: found no npz file"]);
+    fails(path, &["data", "import", "empty"], 3, &["empty: found a folder without data"]);
     fails(path, &["data", "import", "data.npz", "--out", "missing/folder"], 5, &["missing/folder"]);
-    fails(path, &["data", "import"], 2, &["FILE.npz"]);
+    fails(path, &["data", "import"], 2, &["SOURCE"]);
     fails(path, &["data", "import", "data.npz", "--verify"], 3, &["data.npz"]);
     assert_eq!(snapshot(path), before);
     json(path, &["data", "import", "data.npz", "--json"]);
@@ -131,15 +131,24 @@ fn own_rewards_and_every_transition_are_kept_and_the_rest_is_named() {
     npz.array_f32("infos", &[3], &[0.0; 3]).unwrap();
     npz.array_bool("terminals", &[3], &[false, true, true]).unwrap();
     npz.finish().unwrap();
-    let report = json(folder.path(), &["data", "import", "own.npz", "--json"]);
+    // One flag may mean either.
+    fails(
+        folder.path(),
+        &["data", "import", "own.npz"],
+        2,
+        &["`terminals`", "--ends terminal or --ends timeout"],
+    );
+    let report = json(folder.path(), &["data", "import", "own.npz", "--ends", "terminal", "--json"]);
     assert_eq!((report["transitions"].as_u64(), report["episodes"].as_u64()), (Some(3), Some(2)));
     assert_eq!(
         (report["columns"]["rewards"].as_u64(), report["columns"]["masks"].as_u64()),
         (Some(1), Some(1))
     );
-    assert!(report["warnings"][0].as_str().unwrap().contains("`infos` is ignored"), "{report}");
+    assert!(report["warnings"][0].as_str().unwrap().contains("not read: `infos`"), "{report}");
     let [file, columns] = ["own.npz", "own.columns"].map(|data| {
-        let mut report = json(folder.path(), &["data", "inspect", data, "--gamma", "0.5", "--json"]);
+        let ends: &[&str] = if data == "own.npz" { &["--ends", "terminal"] } else { &[] };
+        let args = [&["data", "inspect", data, "--gamma", "0.5", "--json"], ends].concat();
+        let mut report = json(folder.path(), &args);
         let warnings = report["warnings"].take();
         assert_eq!(warnings.to_string().contains("infos"), data == "own.npz", "{warnings}");
         [report["reward_sum"].take(), report["v_star"].take(), report["transitions"].take()]

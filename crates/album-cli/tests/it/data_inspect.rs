@@ -92,7 +92,14 @@ fn own_rewards_are_used() {
     writer.array_f32("rewards", &[3], &[1.0, 2.0, 0.0]).unwrap();
     writer.array_bool("terminals", &[3], &[false, false, true]).unwrap();
     writer.finish().unwrap();
-    let report = json(folder.path(), &["data", "inspect", "own.npz", "--gamma", "0.5", "--json"]);
+    fails(
+        folder.path(),
+        &["data", "inspect", "own.npz"],
+        2,
+        &["`terminals`", "--ends terminal or --ends timeout"],
+    );
+    let args = ["data", "inspect", "own.npz", "--ends", "timeout", "--gamma", "0.5", "--json"];
+    let report = json(folder.path(), &args);
     assert_eq!((report["own_rewards"].as_bool(), report["v_star"]["max"].as_f64()), (Some(true), Some(2.0)));
     assert_eq!(report["non_finite"][0]["row"], 1);
 }
@@ -164,4 +171,60 @@ fn a_partial_recording_is_listed_as_one() {
     assert_eq!((recording["episodes"].as_u64(), recording["complete"].as_bool()), (Some(2), Some(false)));
     assert!(list["datasets"][0]["recording"].is_null());
     assert!(run(false).contains("2/1000"), "{}", run(false));
+}
+
+#[test]
+fn a_log_says_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = "run,step,obs_x,obs_gear,u,r,terminated\n\
+               a,0,0.5,low,-40,0,0\na,1,1.5,high,60,1,1\nb,0,0.0,low,10,0,0\nb,1,2.0,low,20,0,0\n";
+    std::fs::write(folder.path().join("log.csv"), log).unwrap();
+    fn inspect<'a>(args: &[&'a str]) -> Vec<&'a str> {
+        [&["data", "inspect", "log.csv", "--columns", "episode=run"], args].concat()
+    }
+    fails(folder.path(), &inspect(&[]), 2, &["whole numbers from -40 to 60", "--actions discrete"]);
+    let report = json(folder.path(), &inspect(&["--actions", "continuous", "--json"]));
+    assert_eq!((&report["format"], &report["episodes"]), (&"csv".into(), &2.into()));
+    assert_eq!(report["observation"]["names"], serde_json::json!(["obs_x", "obs_gear=high", "obs_gear=low"]));
+    let action =
+        serde_json::json!({"dim": 1, "names": ["u"], "kind": "continuous", "low": [-40.0], "high": [60.0]});
+    assert_eq!(report["action"], action);
+    assert_eq!(report["ends"], serde_json::json!({"terminal": 1, "timeout": 1}));
+    assert!(report["guesses"].as_array().unwrap().iter().any(|guess| guess == "reward=r"), "{report}");
+    let text = album(folder.path(), &inspect(&["--action-bounds", "-100,100", "--actions", "continuous"]));
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("u -100 to 100") && text.contains("1 by the end of the task, 1 cut"), "{text}");
+
+    let import =
+        ["data", "import", "log.csv", "--columns", "episode=run", "--actions", "discrete", "--out", "no"];
+    fails(folder.path(), &import, 3, &["discrete actions from -40 to 60"]);
+    assert!(!folder.path().join("no").exists());
+    let import = [
+        "data",
+        "import",
+        "log.csv",
+        "--columns",
+        "episode=run",
+        "--actions",
+        "continuous",
+        "--out",
+        "columns",
+        "--json",
+    ];
+    let report = json(folder.path(), &import);
+    assert_eq!((&report["transitions"], &report["description"]["format"]), (&3.into(), &"csv".into()));
+    let report = json(folder.path(), &["data", "inspect", "columns", "--json"]);
+    assert_eq!((&report["action"], &report["format"]), (&action, &"columns".into()));
+    fails(
+        folder.path(),
+        &["data", "inspect", "log.csv", "--columns", "obs=speed"],
+        3,
+        &["no column `speed`"],
+    );
+    fails(
+        folder.path(),
+        &["data", "inspect", "log.csv", "--columns", "reword=r"],
+        2,
+        &["did you mean `reward`"],
+    );
 }

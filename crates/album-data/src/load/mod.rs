@@ -123,6 +123,13 @@ pub fn has_own_rewards(path: impl AsRef<Path>) -> Result<bool, DataError> {
     Ok(Arrays::open(path.as_ref())?.contains("rewards"))
 }
 
+/// Whether an npz file or an imported folder is a recording whose rewards come from a task: it has none of its own, or
+/// it has what OGBench's tasks are labelled by.
+pub fn needs_task(path: impl AsRef<Path>) -> Result<bool, DataError> {
+    let arrays = Arrays::open(path.as_ref())?;
+    Ok(!arrays.contains("rewards") || arrays.contains("qpos") || arrays.contains("button_states"))
+}
+
 fn read_source(path: &Path, labels: Labels<'_>, on_bad: OnBad) -> Result<Unchecked, DataError> {
     let (source, labelled) = (Arrays::open(path)?, labels != Labels::None);
     if let Labels::Task(task) = labels {

@@ -11,6 +11,7 @@ use crate::error::{DataError, Place};
 use crate::formats::hdf5::flat::FlatTable;
 use crate::formats::hdf5::{self, groups};
 use crate::formats::npz::log::ArraysTable;
+use crate::formats::npz::npy::describe_kind;
 use crate::formats::table_log::TableLog;
 use crate::formats::{columns, lerobot, minari};
 use crate::limits::Limits;
@@ -233,10 +234,14 @@ fn looks_like_a_table(start: &[u8]) -> bool {
 }
 
 fn unknown(path: &Path) -> DataError {
-    let found = if path.is_dir() { "a folder without data" } else { "a file of no known format" };
+    let mut start = Vec::new();
+    let found = match File::open(path).map(|file| file.take(8).read_to_end(&mut start)) {
+        Ok(Ok(_)) => describe_kind(&start),
+        _ => "a folder without data".to_owned(),
+    };
     DataError::WrongFileKind {
         place: Place::file(path),
-        found: found.to_owned(),
+        found,
         expected: "npz, npy, HDF5 (D4RL, robomimic, Minari), Parquet, CSV, a Minari or LeRobot dataset, or an imported folder; \
                    --format names one",
     }

@@ -109,24 +109,26 @@ fn read_columns(
     };
     let description = match crate::formats::columns::description(path)? {
         Some(description) => description,
-        None => describe_plain(&data.dataset, Format::Columns),
+        None => Description::of(&data.dataset, Format::Columns),
     };
     Ok((data, description))
 }
 
-/// What can be said of a dataset whose columns have no names.
-fn describe_plain(data: &Dataset, format: Format) -> Description {
-    let episodes = data.episodes();
-    let terminal = (0..episodes.len()).filter(|&e| data.episode_masks(e).last() == Some(&0.0)).count();
-    Description {
-        format,
-        observation_names: numbered("observations", data.observation_dim()),
-        categories: BTreeMap::new(),
-        action_space: data.action_space().clone(),
-        action_names: numbered("actions", data.action_dim()),
-        episodes: episodes.len(),
-        ends: EndCounts { terminal, timeout: episodes.len() - terminal },
-        guesses: Vec::new(),
+impl Description {
+    /// What can be said of a dataset whose columns have no names.
+    pub fn of(data: &Dataset, format: Format) -> Self {
+        let episodes = data.episodes();
+        let terminal = (0..episodes.len()).filter(|&e| data.episode_masks(e).last() == Some(&0.0)).count();
+        Self {
+            format,
+            observation_names: numbered("observations", data.observation_dim()),
+            categories: BTreeMap::new(),
+            action_space: data.action_space().clone(),
+            action_names: numbered("actions", data.action_dim()),
+            episodes: episodes.len(),
+            ends: EndCounts { terminal, timeout: episodes.len() - terminal },
+            guesses: Vec::new(),
+        }
     }
 }
 

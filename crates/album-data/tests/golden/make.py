@@ -128,3 +128,14 @@ for form in ["hdf5", "parquet", "arrow"]:
         action_space=Box(np.float32([-4, -np.inf]), np.float32([4, np.inf])),
         data_format=form,
     )
+
+# Files that ask for more than they hold.
+with h5py.File(out / "bomb.hdf5", "w") as file:
+    for key, width in [("observations", 8), ("actions", 1), ("rewards", None)]:
+        rows = 2 * 10**8
+        file.create_dataset(key, shape=(rows, width) if width else (rows,), chunks=True, dtype="f4")
+with h5py.File(out / "deep.hdf5", "w") as file:
+    group = file
+    for level in range(40):
+        group = group.create_group("g")
+    file["actions"] = np.zeros((4, 1))

@@ -4,6 +4,7 @@
 
 mod columns;
 mod common;
+mod damage;
 mod formats;
 mod hostile;
 mod memory;

@@ -28,7 +28,7 @@ mod labels;
 mod repeats;
 mod warnings;
 
-use album_data::{ACTION_LIMIT, BadNumbers, Problem, Unchecked};
+use album_data::{ACTION_LIMIT, ActionSpace, BadNumbers, Problem, Unchecked};
 use album_tabular::{JoinedStates, TabularError};
 use serde::Serialize;
 
@@ -92,7 +92,10 @@ pub fn examine(data: &Unchecked, gamma: f64) -> Result<Diagnosis, TabularError> 
     let mut lengths: Vec<usize> = (0..episodes.len()).map(|episode| episodes.length(episode)).collect();
     lengths.sort_unstable();
     let actions = || (0..episodes.len()).flat_map(|episode| dataset.episode_actions(episode).iter());
-    let saturated = actions().flatten().filter(|action| action.abs() >= ACTION_LIMIT).count();
+    let saturated = match dataset.action_space() {
+        ActionSpace::Continuous { .. } => actions().flatten().filter(|x| x.abs() >= ACTION_LIMIT).count(),
+        ActionSpace::Discrete { .. } => 0, // choices have no bounds
+    };
     let joined = JoinedStates::new(dataset);
     let bad = |problem: Problem| data.bad.iter().filter(move |bad| bad.problem == problem).cloned();
     let mut diagnosis = Diagnosis {

@@ -99,13 +99,13 @@ impl Array {
             return Ok(Err(None));
         }
         let limits = Limits::default();
+        let bytes = (rows as u64).saturating_mul(4 * width as u64);
+        // What was never written takes no room in the file, and all of it in memory.
+        let file = std::fs::metadata(&place.file).map_or(u64::MAX, |metadata| metadata.len());
+        let honest = limits.ratio_free_bytes.max(file.saturating_mul(limits.max_ratio));
         for (what, found, limit) in [
             ("the numbers in a row", width as u64, MAX_WIDTH as u64),
-            (
-                "the size of the array in bytes",
-                (rows as u64).saturating_mul(4 * width as u64),
-                limits.max_total_bytes,
-            ),
+            ("the size of the array in bytes", bytes, limits.max_total_bytes.min(honest)),
         ] {
             if found > limit {
                 return Err(DataError::Limit { place: place.array(&name), what, found, limit });

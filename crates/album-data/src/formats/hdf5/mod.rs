@@ -13,6 +13,7 @@ use hdf5_reader::error::Error;
 use hdf5_reader::{Hdf5File, OpenOptions};
 
 use crate::error::{DataError, Place};
+use crate::formats::npz::npy::open_regular;
 
 /// The largest chunk that is inflated at once.
 const MAX_CHUNK_BYTES: usize = 256 << 20;
@@ -35,7 +36,15 @@ pub(crate) fn open(path: &Path) -> Result<Hdf5File, DataError> {
         .with_max_chunk_bytes(MAX_CHUNK_BYTES)
         .with_max_read_bytes(MAX_READ_BYTES)
         .with_max_object_header_bytes(16 << 20);
-    Hdf5File::open_with_options(path, options).map_err(|e| damaged(&Place::file(path), &e))
+    let place = Place::file(path);
+    let (_, size) = open_regular(path)?;
+    let file = Hdf5File::open_with_options(path, options).map_err(|e| damaged(&place, &e))?;
+    let expected = file.superblock().eof_address;
+    if size < expected {
+        let problem = format!("it is cut off: found {size} bytes, expected {expected}");
+        return Err(DataError::DamagedData { place, problem });
+    }
+    Ok(file)
 }
 
 /// Which of the three layouts a file has.

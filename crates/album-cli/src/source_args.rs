@@ -1,0 +1,94 @@
+//! Options that say what a log does not say by itself.
+
+use album_data::{ActionKind, ColumnMap, Ends, Format, Source};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+
+/// The group of these options in the help.
+const HEADING: &str = "Reading a log";
+
+/// How a SOURCE is to be read; what is left out is found or guessed, and told.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SourceArgs {
+    /// The format, where the contents do not tell it
+    #[arg(long, help_heading = HEADING, value_name = "NAME", value_parser = formats())]
+    format: Option<Format>,
+    /// Which column is what, e.g. `episode=run,step=t,obs=x_*,action=u1+u2,reward=r,terminal=done`; also next_obs,
+    /// timeout and mask [default: the usual names]
+    #[arg(long, help_heading = HEADING, value_name = "ROLE=NAMES,...")]
+    columns: Option<ColumnMap>,
+    /// What ends episodes, where the columns do not tell it: the task was over, or the recording was cut
+    #[arg(long, help_heading = HEADING, value_name = "terminal|timeout", value_parser = ends())]
+    ends: Option<Ends>,
+    /// What whole numbers are as actions: choices, or amounts
+    #[arg(long, help_heading = HEADING, value_name = "discrete|continuous", value_parser = kinds())]
+    actions: Option<ActionKind>,
+    /// The least and greatest action, e.g. `-2,2`, or a pair for each number of an action, e.g. `-2,2;0,100` [default:
+    /// those of the file, else of its data]
+    #[arg(long, help_heading = HEADING, value_name = "LOW,HIGH", value_parser = bounds, allow_hyphen_values = true)]
+    action_bounds: Option<Bounds>,
+    /// Reward the last step of every episode with this and all others with 0
+    #[arg(long, help_heading = HEADING, value_name = "REWARD", allow_hyphen_values = true)]
+    reward_last: Option<f32>,
+}
+
+/// Pairs of bounds.
+#[derive(Clone, Debug, PartialEq)]
+struct Bounds(Vec<[f32; 2]>);
+
+impl SourceArgs {
+    /// The source of these files and folders.
+    pub fn source(&self, paths: Vec<PathBuf>) -> Source {
+        Source {
+            paths,
+            format: self.format,
+            columns: self.columns.clone().unwrap_or_default(),
+            ends: self.ends,
+            actions: self.actions,
+            action_bounds: self.action_bounds.clone().map_or_else(Vec::new, |bounds| bounds.0),
+            reward_last: self.reward_last,
+        }
+    }
+
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.source(Vec::new()) == Source::default()
+    }
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
+        .map(|name| Format::ALL.into_iter().find(|format| format.name() == name).unwrap_or(Format::Npz))
+}
+
+fn ends() -> impl TypedValueParser<Value = Ends> {
+    PossibleValuesParser::new(["terminal", "timeout"])
+        .map(|name| if name == "terminal" { Ends::Terminal } else { Ends::Timeout })
+}
+
+fn kinds() -> impl TypedValueParser<Value = ActionKind> {
+    PossibleValuesParser::new(["discrete", "continuous"])
+        .map(|name| if name == "discrete" { ActionKind::Discrete } else { ActionKind::Continuous })
+}
+
+fn bounds(text: &str) -> Result<Bounds, String> {
+    let pair = |text: &str| {
+        let (low, high) = text.split_once(',')?;
+        Some([low.trim().parse().ok()?, high.trim().parse().ok()?])
+    };
+    let wrong = |text: &str| format!("found `{text}`, expected two numbers such as -2,2");
+    let pairs = text.split(';').map(|part| pair(part).ok_or_else(|| wrong(part)));
+    pairs.collect::<Result<_, _>>().map(Bounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_bounds() {
+        assert_eq!(bounds("-2,2"), Ok(Bounds(vec![[-2.0, 2.0]])));
+        assert_eq!(bounds("-2,2;0, 1e2"), Ok(Bounds(vec![[-2.0, 2.0], [0.0, 100.0]])));
+        assert_eq!(bounds("2"), Err("found `2`, expected two numbers such as -2,2".to_owned()));
+    }
+}
