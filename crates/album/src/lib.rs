@@ -56,6 +56,7 @@
 
 pub mod catalogue;
 pub mod config;
+mod differences;
 pub mod doctor;
 mod error;
 pub mod fetch;
@@ -75,6 +76,7 @@ mod video;
 
 pub use album_data::{Dataset, Rows};
 pub use config::{Overrides, Preset, Resolved, RunConfig, TrainConfig};
+pub use differences::Differences;
 pub use error::Error;
 pub use fit::{Fit, Fitted};
 pub use own::Own;

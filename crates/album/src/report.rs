@@ -14,6 +14,7 @@ use album_report::table::{Cell as Entry, Status, Table};
 use album_train::{Columns, Episode, Records, ValueMap};
 
 use crate::config::{self, RunConfig};
+use crate::differences::Differences;
 use crate::error::Error;
 
 /// Value maps shown at most.
@@ -23,18 +24,22 @@ const STEP: &str = "training step";
 /// Writes `report.html` into the directory of a run and returns its path.
 pub fn write(run: &Path) -> Result<PathBuf, Error> {
     let path = run.join("report.html");
-    let page = page(&Records::read(run)?, run);
+    let page = page(&Records::read(run)?, Differences::read(run)?.as_ref(), run);
     atomic::write(&path, page.render().as_bytes()).map_err(Error::io(&path))?;
     Ok(path)
 }
 
 /// Builds the report of a run; `run` is where commands find it.
-pub fn page(records: &Records, run: &Path) -> Page {
+pub fn page(records: &Records, differences: Option<&Differences>, run: &Path) -> Page {
     let scene = records.result.as_ref().and_then(|result| Scene::of(&result.task));
     let mut page = summary(records);
     page = success(page, records);
     page = value_maps(page, &records.value_maps, scene.as_ref());
     page = trajectories(page, records, scene.as_ref());
+    if let Some(differences) = differences {
+        page = differences.show(page);
+    }
+    page = initial_values(page, &records.train);
     page = training(page, &records.train);
     page.section("Configuration")
         .code(records.config.trim_end())
@@ -196,6 +201,26 @@ fn trajectories(page: Page, records: &Records, scene: Option<&Scene>) -> Page {
     )
 }
 
+/// V at the beginnings of episodes beside what was observed from there on.
+fn initial_values(page: Page, train: &Columns) -> Page {
+    let [learned, held_out, observed] =
+        ["training/value/v_initial", "validation/value/v_initial", "training/value/return_initial"]
+            .map(|name| train.series(name));
+    if learned.is_empty() {
+        return page;
+    }
+    let mut plot = Plot::new("").size(720.0, 340.0).x_label(STEP).y_label("value").line("V", &learned);
+    if !held_out.is_empty() {
+        plot = plot.dashed("V, held-out", &held_out);
+    }
+    page.section("Values at initial states").figure(
+        "initial-values",
+        plot.line("observed return", &observed).legend(Legend::Right),
+        "V at the first states of episodes, and the mean discounted return that was recorded from there. The best policy \
+         that the data supports lies above the mean; a V that keeps rising has lost contact with the data.",
+    )
+}
+
 /// The metrics of training: those that have a figure of their own, then all others.
 fn training(mut page: Page, train: &Columns) -> Page {
     let names: Vec<&str> = train.names().filter_map(|name| name.strip_prefix("training/")).collect();
@@ -231,7 +256,9 @@ fn training(mut page: Page, train: &Columns) -> Page {
             .same_ink();
         page = page.figure("values", plot, "State values over the rows of a batch.");
     }
-    let others = names.iter().copied().filter(|name| !range(name) && !satisfied.contains(name));
+    let initial = |name: &str| name.ends_with("_initial");
+    let others =
+        names.iter().copied().filter(|name| !range(name) && !satisfied.contains(name) && !initial(name));
     let validated = train.names().any(|name| name.starts_with("validation/"));
     let figures: Vec<Plot> = others
         .map(|name| {

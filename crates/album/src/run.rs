@@ -1,6 +1,7 @@
 //! Runs: from a configuration to a directory with a trained agent, and from there to its policy again.
 
 use crate::config::{self, RunConfig, TrainConfig};
+use crate::differences::Differences;
 use crate::error::Error;
 use crate::problem::{Loaded, Problem};
 use crate::report;
@@ -144,6 +145,14 @@ impl Run {
             observer,
         }
         .train()?;
+        if let Problem::Own(own) = &self.config.problem {
+            let (data, held_out) = match &self.loaded.held_out {
+                Some(held_out) => (held_out, true),
+                None => (&self.loaded.data, false),
+            };
+            let names = &own.read()?.description;
+            Differences::of(&mut self.agent, data, held_out, names).write(self.directory.path())?;
+        }
         let page = report::write(self.directory.path())?;
         Ok(Finished { result, page })
     }

@@ -1,0 +1,235 @@
+//! What a policy would do differently from those who recorded the data.
+
+use crate::error::Error;
+use album_agents::{Agent, Moment};
+use album_base::atomic;
+use album_data::{ActionSpace, Dataset, Description, View};
+use album_plot::{Legend, Plot, panels};
+use album_report::html::Page;
+use album_report::table::{Cell, Table};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const FILE: &str = "differences.json";
+/// Transitions that are looked at, evenly spread, where there are as many.
+const TRANSITIONS: usize = 10_000;
+const BINS: usize = 40;
+/// States that are shown.
+const STATES: usize = 10;
+
+/// The policy's actions beside the recorded ones, in the same states.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Differences {
+    /// Whether the states are of episodes that training did not see.
+    pub held_out: bool,
+    /// States that were looked at.
+    pub states: usize,
+    /// One for each number of an action, or one for all choices.
+    pub actions: Vec<Actions>,
+    /// Where the policy expects to gain most over the recorded action, most first; empty where the agent has no Q.
+    pub gains: Vec<Gain>,
+    /// The names of the numbers in an observation.
+    pub observation_names: Vec<String>,
+}
+
+/// How often which action is taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Actions {
+    /// The number of the action that this is about.
+    pub name: String,
+    /// The middle of each bin, in physical units, or the index of each choice.
+    pub at: Vec<f64>,
+    /// The share of recorded actions in each bin.
+    pub recorded: Vec<f64>,
+    /// The share of the policy's actions in each bin.
+    pub policy: Vec<f64>,
+}
+
+/// A state, and what each would do there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    /// The episode, counted from 0 in the data looked at.
+    pub episode: usize,
+    /// The step of the episode.
+    pub step: usize,
+    /// What was seen.
+    pub observation: Vec<f32>,
+    /// What was done, in physical units.
+    pub recorded: Vec<f32>,
+    /// What the policy does.
+    pub policy: Vec<f32>,
+    /// Q of the policy's action above Q of the recorded one, in units of the data's rewards.
+    pub gain: f32,
+}
+
+impl Differences {
+    /// Asks the policy in states of the data.
+    pub fn of(agent: &mut dyn Agent, data: &Dataset, held_out: bool, names: &Description) -> Self {
+        let space = data.action_space();
+        let (s, a) = (data.observation_dim(), data.action_dim());
+        let chosen: Vec<usize> = (0..data.len()).step_by(data.len().div_ceil(TRANSITIONS).max(1)).collect();
+        let (mut observations, mut recorded) = (Vec::new(), Vec::new());
+        for &transition in &chosen {
+            observations.extend_from_slice(data.observation(transition));
+            recorded.extend_from_slice(data.action(transition));
+        }
+        space.to_physical(&mut recorded);
+        let moments: Vec<Moment> =
+            (0..chosen.len()).map(|row| Moment { episode: row as u64, step: 0 }).collect();
+        let mut policy = Vec::new();
+        agent.policy().act(&observations, &moments, &mut policy);
+
+        let actions = match space {
+            ActionSpace::Discrete { n } => {
+                vec![Actions::counted(names, *n, &recorded, &policy)]
+            }
+            ActionSpace::Continuous { low, high } => (0..a)
+                .map(|j| {
+                    let name = names.action_names.get(j).cloned().unwrap_or_else(|| format!("action {j}"));
+                    let of = |all: &[f32]| all.iter().skip(j).step_by(a).copied().collect::<Vec<f32>>();
+                    Actions::binned(name, [low[j], high[j]], &of(&recorded), &of(&policy))
+                })
+                .collect(),
+        };
+
+        let states = View::new(&observations, chosen.len(), s);
+        let mut q = |actions: &[f32]| agent.q(states, View::new(actions, chosen.len(), a));
+        let mut gains = Vec::new();
+        if let (Some(before), Some(after)) = (q(&recorded), q(&policy)) {
+            let gain = |row: &usize| after[*row] - before[*row];
+            let mut order: Vec<usize> = (0..chosen.len()).collect();
+            order.sort_by(|x, y| gain(y).total_cmp(&gain(x)));
+            for row in order.into_iter().take(STATES) {
+                let episodes = data.episodes();
+                let episode = (0..episodes.len()).rfind(|&e| episodes.start(e) <= chosen[row]).unwrap_or(0);
+                gains.push(Gain {
+                    episode,
+                    step: chosen[row] - episodes.start(episode),
+                    observation: observations[row * s..][..s].to_vec(),
+                    recorded: recorded[row * a..][..a].to_vec(),
+                    policy: policy[row * a..][..a].to_vec(),
+                    gain: gain(&row),
+                });
+            }
+        }
+        let observation_names = names.observation_names.clone();
+        Differences { held_out, states: chosen.len(), actions, gains, observation_names }
+    }
+
+    /// Writes them into the directory of a run.
+    pub fn write(&self, run: &Path) -> Result<(), Error> {
+        let path = run.join(FILE);
+        let text = serde_json::to_vec_pretty(self).map_err(|e| Error::Numerical(e.to_string()))?;
+        atomic::write(&path, &text).map_err(Error::io(&path))
+    }
+
+    /// Reads those of a run, where there are some.
+    pub fn read(run: &Path) -> Result<Option<Self>, Error> {
+        let path = run.join(FILE);
+        match std::fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text)
+                .map(Some)
+                .map_err(|e| Error::Load(format!("{}: {e}", path.display()))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io(&path)(e)),
+        }
+    }
+
+    /// The part of a run's report.
+    pub fn show(&self, page: Page) -> Page {
+        let whose = if self.held_out { "held-out " } else { "" };
+        let plots: Vec<Plot> = self.actions.iter().map(Actions::plot).collect();
+        let page = page.section("What the policy does differently").figure(
+            "actions",
+            panels("", plots.iter(), 2),
+            format!(
+                "Shares of actions in the same {} {whose}states: as recorded, and as the policy chooses.",
+                self.states
+            ),
+        );
+        if self.gains.is_empty() {
+            return page;
+        }
+        let numbers =
+            |numbers: &[f32]| numbers.iter().map(|x| format!("{x:.3}")).collect::<Vec<_>>().join(", ");
+        let mut table =
+            Table::new(["gain", "episode", "step", "recorded action", "policy's action", "observation"]);
+        for gain in &self.gains {
+            table = table.row([
+                Cell::fixed(f64::from(gain.gain), 3),
+                Cell::from(gain.episode.to_string()),
+                Cell::from(gain.step.to_string()),
+                Cell::new(numbers(&gain.recorded)),
+                Cell::new(numbers(&gain.policy)),
+                Cell::new(shown(&self.observation_names, &gain.observation)),
+            ]);
+        }
+        page.table(table.caption(format!(
+            "The {whose}states where the policy's action is worth most above the recorded one, by the agent's own Q: \
+             candidates for a second look, not evidence. Q is least reliable where the action is far from the data."
+        )))
+    }
+}
+
+/// The first few numbers of an observation, by name.
+fn shown(names: &[String], observation: &[f32]) -> String {
+    const FEW: usize = 6;
+    let named = observation.iter().zip(names).take(FEW).map(|(x, name)| format!("{name} {x:.3}"));
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if observation.len() > FEW {
+        text.push_str(", …");
+    }
+    text
+}
+
+impl Actions {
+    fn counted(names: &Description, n: usize, recorded: &[f32], policy: &[f32]) -> Self {
+        let share = |actions: &[f32]| {
+            let of = |choice: usize| actions.iter().filter(|&&x| x == choice as f32).count();
+            (0..n).map(|choice| of(choice) as f64 / actions.len().max(1) as f64).collect::<Vec<f64>>()
+        };
+        let name = match &names.action_names[..] {
+            [name] => name.clone(),
+            choices => format!("choice ({})", choices.join(", ")),
+        };
+        let at = (0..n).map(|choice| choice as f64).collect();
+        Actions { name, at, recorded: share(recorded), policy: share(policy) }
+    }
+
+    fn binned(name: String, [low, high]: [f32; 2], recorded: &[f32], policy: &[f32]) -> Self {
+        let (low, width) = (f64::from(low), f64::from(high - low) / BINS as f64);
+        let share = |actions: &[f32]| {
+            let mut shares = vec![0.0; BINS];
+            for &x in actions {
+                let bin = ((f64::from(x) - low) / width).clamp(0.0, (BINS - 1) as f64) as usize;
+                shares[bin] += 1.0 / actions.len() as f64;
+            }
+            shares
+        };
+        let at = (0..BINS).map(|bin| low + (bin as f64 + 0.5) * width).collect();
+        Actions { name, at, recorded: share(recorded), policy: share(policy) }
+    }
+
+    fn plot(&self) -> Plot {
+        let line = |shares: &[f64]| self.at.iter().copied().zip(shares.iter().copied()).collect::<Vec<_>>();
+        Plot::new(self.name.clone())
+            .size(440.0, 240.0)
+            .y_label("share")
+            .y_include(0.0)
+            .line("recorded", &line(&self.recorded))
+            .line("policy", &line(&self.policy))
+            .legend(Legend::Right)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_numbers_and_of_choices() {
+        let actions = Actions::binned("u".into(), [0.0, 40.0], &[0.0, 0.5, 39.9, 40.0], &[20.5; 2]);
+        assert_eq!((actions.recorded[0], actions.recorded[39], actions.policy[20]), (0.5, 0.5, 1.0));
+        assert_eq!(actions.at[20], 20.5);
+    }
+}
