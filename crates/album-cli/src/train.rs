@@ -10,6 +10,7 @@ use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, R
 use album_base::number::{grouped, seconds};
 use album_base::progress::{self, Amount, ProgressBar};
 use album_data::Source;
+use album_envs::EnvSpec;
 use album_train::{Event, RunResult, StopFlag};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,16 @@ pub struct TrainArgs {
     /// What runs call your own data [default: the name of the file]
     #[arg(long)]
     name: Option<String>,
+    /// Where to try out policies that learn from your own data: gymnasium:ID, or FILE.py:FUNCTION that returns an
+    /// environment
+    #[arg(long, value_name = "ENV")]
+    env: Option<String>,
+    /// A keyword argument of the environment, as often as needed
+    #[arg(long, value_name = "KEY=VALUE", requires = "env")]
+    env_arg: Vec<String>,
+    /// The returns that count as a score of 0 and of 100, as D4RL normalises them
+    #[arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 2, allow_negative_numbers = true)]
+    score_range: Option<Vec<f64>>,
     /// The discount factor [default: the preset's; on your own data from the length of its episodes]
     #[arg(long)]
     gamma: Option<f64>,
@@ -144,6 +155,8 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         seed: args.seed,
         data: source(args)?,
         name: args.name.clone(),
+        env: args.env.as_ref().map(|env| env.parse::<EnvSpec>()?.with_args(&args.env_arg)).transpose()?,
+        score_range: args.score_range.as_deref().and_then(|range| range.first_chunk().copied()),
         from: args.from.as_deref().map(absolute).transpose()?,
         gamma: args.gamma,
         train,
@@ -269,7 +282,10 @@ fn summary(result: &RunResult, run: &Path, page: &Path) -> String {
                         "success {success:.1} % (95 % interval {low:.1} to {high:.1}, {episodes} episodes){at}"
                     )
                 }
-                _ => format!("return {:.1} ({} episodes){at}", last.mean_return, last.episodes),
+                _ => {
+                    let score = result.score.map_or(String::new(), |score| format!(", score {score:.1}"));
+                    format!("return {:.1}{score} ({} episodes){at}", last.mean_return, last.episodes)
+                }
             }
         }
         None => "no evaluation".into(),

@@ -26,6 +26,9 @@ pub struct RunResult {
     pub finished: bool,
     /// The share of successful episodes in the last evaluation.
     pub success: Option<f64>,
+    /// The mean return of the last evaluation, where 0 and 100 are two given returns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
     /// All evaluations, in order.
     pub evaluations: Vec<EvaluationSummary>,
     /// The learned values over the data, at the end of a run of an algorithm that has some.
@@ -83,6 +86,7 @@ impl RunResult {
             success: progress.evaluations.last().and_then(|evaluation| evaluation.success),
             evaluations: progress.evaluations.clone(),
             best: progress.best.clone(),
+            score: None,
             learned_values: None,
             data_values: None,
             data_episodes: None,
@@ -99,6 +103,14 @@ impl RunResult {
                 ("platform".into(), format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)),
             ]),
         }
+    }
+
+    /// The same, with the score of the last evaluation: 0 and 100 are the two returns.
+    pub fn with_score(mut self, range: Option<[f64; 2]>) -> Self {
+        if let (Some([low, high]), Some(last)) = (range, self.evaluations.last()) {
+            self.score = Some(100.0 * (last.mean_return - low) / (high - low));
+        }
+        self
     }
 
     /// The same, with the versions of what the environments are made of.

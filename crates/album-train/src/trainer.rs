@@ -35,6 +35,8 @@ pub struct Evaluator {
     pub paths: usize,
     /// Whether training goes on meanwhile. This changes no result, only when it is known.
     pub background: bool,
+    /// The returns that count as a score of 0 and of 100.
+    pub score_range: Option<[f64; 2]>,
 }
 
 /// Something that happened in a run.
@@ -300,7 +302,7 @@ impl Trainer<'_> {
 
     /// Hands a copy of the policy to a thread that evaluates it.
     fn begin_evaluation(&mut self, step: u64) -> Option<Running> {
-        let Evaluator { mut envs, episodes, paths, background } = self.evaluator.take()?;
+        let Evaluator { mut envs, episodes, paths, background, score_range } = self.evaluator.take()?;
         (self.observer)(&Event::Evaluating { step });
         let mut policy = self.agent.policy();
         let seeds = episode_seeds(self.identity.seed, step, episodes);
@@ -308,7 +310,7 @@ impl Trainer<'_> {
         let stop = self.stop.clone();
         let thread = thread::spawn(move || {
             let outcome = evaluate(policy.as_mut(), envs.as_mut(), &plan, &stop);
-            (Evaluator { envs, episodes, paths, background }, outcome)
+            (Evaluator { envs, episodes, paths, background, score_range }, outcome)
         });
         let values = self.value_points.as_ref().and_then(|at| ValueMap::record(self.agent, at, step));
         Some(Running { background, values, thread })
@@ -368,6 +370,7 @@ impl Trainer<'_> {
             result.data_values = Some(DataStatistics::of(self.dataset, self.agent.segments().gamma)?);
         }
         if let Some(evaluator) = &self.evaluator {
+            result = result.with_score(evaluator.score_range);
             result = result.with_versions(evaluator.envs.versions());
         }
         let path = self.run.file(RESULT);

@@ -8,6 +8,7 @@ pub use album_agents::Preset;
 use album_agents::{AgentKind, Setup};
 use album_base::suggest;
 use album_data::Source;
+use album_envs::EnvSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,6 +45,10 @@ struct Head {
     from: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<Source>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    env: Option<EnvSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    score_range: Option<[f64; 2]>,
     train: TrainConfig,
 }
 
@@ -68,11 +73,11 @@ impl RunConfig {
     fn to_table(&self) -> Result<toml::Table, Error> {
         let RunConfig { problem, agent, seed, data, from, train, settings } = self.clone();
         let task = problem.to_string();
-        let source = match problem {
-            Problem::Ogbench(_) => None,
-            Problem::Own(own) => Some(own.source),
+        let (source, env, score_range) = match problem {
+            Problem::Ogbench(_) => (None, None, None),
+            Problem::Own(own) => (Some(own.source), own.env, own.score_range),
         };
-        let head = Head { task, agent: agent.clone(), seed, data, from, source, train };
+        let head = Head { task, agent: agent.clone(), seed, data, from, source, env, score_range, train };
         let mut table = toml::Table::try_from(head).map_err(|e| Error::Config(e.to_string()))?;
         table.insert(agent, toml::Value::Table(settings));
         Ok(table)
@@ -154,6 +159,7 @@ fn preset(
                     ("steps".to_owned(), period(1)),
                     ("log_every".to_owned(), period(100)),
                     ("eval_every".to_owned(), period(10)),
+                    ("eval_episodes".to_owned(), toml::Value::Integer(20)),
                     ("save_every".to_owned(), period(10)),
                     ("holdout".to_owned(), holdout.into()),
                 ])),
@@ -188,6 +194,10 @@ pub struct Overrides {
     pub data: Option<Source>,
     /// What one's own data is called.
     pub name: Option<String>,
+    /// Where policies that learn from one's own data are tried out.
+    pub env: Option<EnvSpec>,
+    /// The returns that count as a score of 0 and of 100.
+    pub score_range: Option<[f64; 2]>,
     /// The run whose agent this one begins with.
     pub from: Option<PathBuf>,
     /// The discount, where it is not the preset's.
@@ -245,6 +255,9 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     let mut overridden = Vec::new();
     let task = named("task").map(str::to_owned);
     let logged = file.as_mut().and_then(|(table, place)| Some((table.remove("source")?, place.clone())));
+    let judged = JudgedIn::take(file.as_mut().map(|file| &mut file.0))?;
+    let env = overrides.env.clone().or(judged.env);
+    let score_range = overrides.score_range.or(judged.score_range);
     let (problem, data) = match (&overrides.problem, &overrides.data, logged) {
         (None, given, Some((source, place))) => {
             // The file is of a run on a log.
@@ -256,12 +269,19 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
                 }
                 None => source.try_into().map_err(|e| Error::Config(format!("{place}: [source]: {e}")))?,
             };
-            (Problem::Own(Own::new(source, name)?), None)
+            (Problem::Own(Own::new(source, name)?.judged_in(env, score_range)?), None)
         }
         (None, Some(source), None) if task.is_none() => {
-            (Problem::Own(Own::new(source.clone(), overrides.name.as_deref())?), None)
+            let own = Own::new(source.clone(), overrides.name.as_deref())?;
+            (Problem::Own(own.judged_in(env, score_range)?), None)
         }
         (problem, source, _) => {
+            if overrides.env.is_some() || overrides.name.is_some() {
+                return Err(Error::Config(
+                    "--env and --name belong to data of your own; a task has its own environment and name"
+                        .into(),
+                ));
+            }
             let problem = match problem {
                 Some(problem) => problem.clone(),
                 None => task.as_deref().unwrap_or(Problem::DEFAULT).parse()?,
@@ -317,6 +337,23 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     Ok(Resolved { config, overridden: layers.overridden, chosen })
 }
 
+/// The parts of a file that say where policies are judged.
+#[derive(Default, Deserialize)]
+struct JudgedIn {
+    env: Option<EnvSpec>,
+    score_range: Option<[f64; 2]>,
+}
+
+impl JudgedIn {
+    fn take(file: Option<&mut toml::Table>) -> Result<Self, Error> {
+        let Some(table) = file else { return Ok(Self::default()) };
+        let taken =
+            ["env", "score_range"].into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
+        let taken: toml::Table = taken.collect();
+        taken.try_into().map_err(|e: toml::de::Error| Error::Config(e.to_string()))
+    }
+}
+
 /// The file of a task: all that its data can be.
 fn of_task(source: &Source) -> Result<PathBuf, Error> {
     match &source.paths[..] {
@@ -340,7 +377,7 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
     let Some(toml::Value::Table(given)) = table.remove(&agent) else {
         return Err(Error::Config(format!("there is no section [{agent}] for the agent")));
     };
-    let Head { task, agent, seed, data, from, source, train } =
+    let Head { task, agent, seed, data, from, source, env, score_range, train } =
         table.try_into().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
     let mut settings = Layers::over(kind.defaults()?);
     settings.merge(given, &format!("[{agent}]"))?;
@@ -353,7 +390,12 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
         )));
     }
     let problem = match source {
-        Some(source) => Problem::Own(Own::new(source, Some(&task))?),
+        Some(source) => Problem::Own(Own::new(source, Some(&task))?.judged_in(env, score_range)?),
+        None if env.is_some() => {
+            return Err(Error::Config(
+                "there is an [env] without a [source]; a task has its own environment".into(),
+            ));
+        }
         None => task.parse()?,
     };
     Ok(RunConfig { problem, agent, seed, data, from, train, settings })

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use album_data::{Dataset, Source, SourceData};
+use album_envs::EnvSpec;
 use std::sync::{Arc, OnceLock};
 
 /// A log of one's own, under a name.
@@ -11,13 +12,18 @@ pub struct Own {
     pub name: String,
     /// Where the log is, and what cannot be read off it.
     pub source: Source,
+    /// Where policies are tried out, if anywhere.
+    pub env: Option<EnvSpec>,
+    /// The returns that count as a score of 0 and of 100.
+    pub score_range: Option<[f64; 2]>,
     /// The log, once it was read: hyperparameters are chosen from it before a run loads it.
     read: Arc<OnceLock<SourceData>>,
 }
 
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
-        (&self.name, &self.source) == (&other.name, &other.source)
+        let parts = |own: &Self| (own.name.clone(), own.source.clone(), own.env.clone(), own.score_range);
+        parts(self) == parts(other)
     }
 }
 
@@ -34,7 +40,19 @@ impl Own {
                 name.escape_debug()
             )));
         }
-        Ok(Own { name, source, read: Arc::default() })
+        Ok(Own { name, source, env: None, score_range: None, read: Arc::default() })
+    }
+
+    /// The same, judged in an environment; `score_range` are the returns that count as a score of 0 and of 100.
+    pub fn judged_in(self, env: Option<EnvSpec>, score_range: Option<[f64; 2]>) -> Result<Self, Error> {
+        if let Some([low, high]) = score_range
+            && !(low.is_finite() && high.is_finite() && low < high)
+        {
+            return Err(Error::Config(format!(
+                "score_range = {low},{high}; expected the return of a score of 0, then a larger one for 100"
+            )));
+        }
+        Ok(Own { env, score_range, ..self })
     }
 
     /// The log, read at most once.

@@ -7,7 +7,7 @@ use album_base::cache;
 use album_data::ogbench::{Family, MazeSize, TaskName};
 use album_data::{Dataset, Labels, SourceData, load, validation_beside};
 use album_envs::navigate::{Recipe, cached};
-use album_envs::{EnvPool, Maze, Python, is_native, open_pool};
+use album_envs::{EnvPool, Maze, Python, is_native, open_env, open_pool};
 use album_train::ValuePoints;
 use std::fmt;
 use std::num::NonZero;
@@ -107,7 +107,18 @@ impl Problem {
 
     /// Whether policies can be tried out.
     pub fn has_environment(&self) -> bool {
-        matches!(self, Problem::Ogbench(_))
+        match self {
+            Problem::Ogbench(_) => true,
+            Problem::Own(own) => own.env.is_some(),
+        }
+    }
+
+    /// The returns that count as a score of 0 and of 100, where they are given.
+    pub fn score_range(&self) -> Option<[f64; 2]> {
+        match self {
+            Problem::Ogbench(_) => None,
+            Problem::Own(own) => own.score_range,
+        }
     }
 
     /// Finds the data, in `file` or in its default place, without making any.
@@ -181,8 +192,16 @@ impl Problem {
 
     /// The environments that policies are judged in: native ones for all episodes at once, or worker processes.
     pub fn environments(&self, episodes: usize, resources: &Resources) -> Result<Box<dyn EnvPool>, Error> {
-        let Some(task) = self.task() else {
-            return Err(Error::Config(format!("{self} has no environment; name one with --env")));
+        let task = match self {
+            Problem::Ogbench(task) => task,
+            Problem::Own(Own { env: Some(env), .. }) => {
+                return Ok(open_env(env, resources.workers().min(episodes), resources.python.as_deref())?);
+            }
+            Problem::Own(_) => {
+                return Err(Error::Config(format!(
+                    "{self} has no environment to evaluate in; train with --env gymnasium:ID or --env FILE.py:FUNCTION"
+                )));
+            }
         };
         let count = if self.is_native() { episodes } else { resources.workers().min(episodes) };
         Ok(open_pool(task, count, resources.python.as_deref())?)

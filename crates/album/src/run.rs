@@ -3,6 +3,7 @@
 use crate::config::{self, RunConfig, TrainConfig};
 use crate::differences::Differences;
 use crate::error::Error;
+use crate::own::Own;
 use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
@@ -60,7 +61,7 @@ impl Run {
             None => new_agent(&config, data, resources)?,
         };
         Segments::new(agent.segments()).and_then(|segments| segments.fits(data)).map_err(TrainError::from)?;
-        let evaluator = evaluator(&config, resources)?;
+        let evaluator = evaluator(&config, data, resources)?;
         let directory = RunDir::create(directory, &config.to_toml()?)?;
         let run = Run { config, loaded, agent, evaluator, directory };
         if run.config.from.is_some() {
@@ -91,7 +92,7 @@ impl Run {
             Some(checkpoint) => of_checkpoint(&checkpoint, &config, resources)?,
             None => new_agent(&config, &loaded.data, resources)?,
         };
-        let evaluator = evaluator(&config, resources)?;
+        let evaluator = evaluator(&config, &loaded.data, resources)?;
         if steps.is_some() {
             directory.write("config.toml", config.to_toml()?.as_bytes())?;
         }
@@ -328,13 +329,17 @@ fn schedule(config: &RunConfig) -> Schedule {
 }
 
 /// How a run is evaluated. Training goes on meanwhile where there are processors for both.
-fn evaluator(config: &RunConfig, resources: &Resources) -> Result<Option<Evaluator>, Error> {
+fn evaluator(config: &RunConfig, data: &Dataset, resources: &Resources) -> Result<Option<Evaluator>, Error> {
     let episodes = config.train.eval_episodes;
     if episodes == 0 || !config.problem.has_environment() {
         return Ok(None);
     }
     let envs = config.problem.environments(episodes, resources)?;
+    if let Problem::Own(Own { env: Some(env), .. }) = &config.problem {
+        envs.shape().check_data(&env.to_string(), data.observation_dim(), data.action_space())?;
+    }
     let native = config.problem.is_native();
     let background = !native && resources.threads() + envs.workers() <= processors();
-    Ok(Some(Evaluator { envs, episodes, paths: if native { PATHS } else { 0 }, background }))
+    let paths = if native { PATHS } else { 0 };
+    Ok(Some(Evaluator { envs, episodes, paths, background, score_range: config.problem.score_range() }))
 }

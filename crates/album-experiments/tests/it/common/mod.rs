@@ -69,6 +69,7 @@ impl Fake<'_> {
         };
         let result = RunResult {
             best: None,
+            score: None,
             task: self.task.into(),
             agent: "album".into(),
             seed: self.seed,

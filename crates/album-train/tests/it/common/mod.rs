@@ -124,6 +124,7 @@ pub fn train(
             envs: envs(options.envs, if options.background { SLOW } else { Duration::ZERO }),
             episodes: 3,
             paths: 2,
+            score_range: None,
             background: options.background,
         }),
         value_points: Some(ValuePoints::positions(&grid, 2)),

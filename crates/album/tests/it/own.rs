@@ -1,0 +1,204 @@
+//! People's own data: from a file to a policy that beats those who recorded it, without any environment.
+
+use album::{Differences, Fit, Overrides, Problem, Resources, Run, Trained, config};
+use album_agents::{Agent, Moment};
+use album_base::rng;
+use album_data::{NpzWriter, Source};
+use album_train::StopFlag;
+use std::path::{Path, PathBuf};
+
+const DT: f64 = 0.1;
+const LIMIT: f64 = 6.0;
+const LENGTH: usize = 50;
+
+/// A mass on a plane that is to be brought to rest at the origin: position and velocity, pushed by two forces in newtons.
+fn advance(s: &mut [f64; 4], a: [f64; 2]) -> f64 {
+    let square = |x: f64| x * x;
+    let reward = -(square(s[0]) + square(s[1]))
+        - 0.1 * (square(s[2]) + square(s[3]))
+        - 0.05 * (square(a[0]) + square(a[1]));
+    for axis in 0..2 {
+        s[axis] += DT * s[axis + 2];
+        s[axis + 2] += DT * (a[axis] - 0.1 * s[axis + 2]);
+    }
+    reward
+}
+
+/// The optimal gains on position and velocity, by Riccati's iteration for one axis.
+fn optimal() -> [f64; 2] {
+    let (a, b, q, r) = ([[1.0, DT], [0.0, 1.0 - 0.1 * DT]], [0.0, DT], [1.0, 0.1], 0.05);
+    let mut p = [[q[0], 0.0], [0.0, q[1]]];
+    let mut gain = [0.0; 2];
+    for _ in 0..1000 {
+        let pb = [0, 1].map(|i| p[i][0] * b[0] + p[i][1] * b[1]);
+        let pa = [0, 1].map(|i| [0, 1].map(|j| p[i][0] * a[0][j] + p[i][1] * a[1][j]));
+        let bpa = [0, 1].map(|j| b[0] * pa[0][j] + b[1] * pa[1][j]);
+        gain = bpa.map(|x| x / (r + b[0] * pb[0] + b[1] * pb[1]));
+        p = [0, 1].map(|i| {
+            [0, 1].map(|j| {
+                let diagonal = if i == j { q[i] } else { 0.0 };
+                diagonal + a[0][i] * pa[0][j] + a[1][i] * pa[1][j] - bpa[i] * gain[j]
+            })
+        });
+    }
+    gain
+}
+
+/// Mean returns and recorded rows of so many episodes.
+struct Rollouts {
+    mean_return: f64,
+    observations: Vec<f32>,
+    next_observations: Vec<f32>,
+    actions: Vec<f32>,
+    rewards: Vec<f32>,
+}
+
+fn rollouts(episodes: usize, seed: u64, mut act: impl FnMut(&[f64; 4], [f64; 2]) -> [f64; 2]) -> Rollouts {
+    let mut draw = rng::stream(seed, "linear-quadratic");
+    let mut all = Rollouts {
+        mean_return: 0.0,
+        observations: vec![],
+        next_observations: vec![],
+        actions: vec![],
+        rewards: vec![],
+    };
+    for _ in 0..episodes {
+        let ([x, y], [u, v]) = (rng::normal_pair(&mut draw), rng::normal_pair(&mut draw));
+        let mut s = [1.5 * x, 1.5 * y, 0.5 * u, 0.5 * v];
+        for _ in 0..LENGTH {
+            let a = act(&s, rng::normal_pair(&mut draw)).map(|x| x.clamp(-LIMIT, LIMIT));
+            all.observations.extend(s.map(|x| x as f32));
+            all.actions.extend(a.map(|x| x as f32));
+            let reward = advance(&mut s, a);
+            all.next_observations.extend(s.map(|x| x as f32));
+            all.rewards.push(reward as f32);
+            all.mean_return += reward / episodes as f64;
+        }
+    }
+    all
+}
+
+/// A weak controller with a shaky hand.
+fn mediocre(s: &[f64; 4], noise: [f64; 2]) -> [f64; 2] {
+    let [p, d] = optimal();
+    [0, 1].map(|axis| -(0.15 * p * s[axis] + 0.3 * d * s[axis + 2]) + 1.5 * noise[axis])
+}
+
+fn record(path: &Path, seed: u64) {
+    let data = rollouts(200, seed, mediocre);
+    let rows = data.rewards.len();
+    let last: Vec<bool> = (0..rows).map(|row| row % LENGTH == LENGTH - 1).collect();
+    let mut writer = NpzWriter::create(path).unwrap();
+    writer.array_f32("observations", &[rows, 4], &data.observations).unwrap();
+    writer.array_f32("next_observations", &[rows, 4], &data.next_observations).unwrap();
+    writer.array_f32("actions", &[rows, 2], &data.actions).unwrap();
+    writer.array_f32("rewards", &[rows], &data.rewards).unwrap();
+    writer.array_bool("terminals", &[rows], &vec![false; rows]).unwrap();
+    writer.array_bool("timeouts", &[rows], &last).unwrap();
+    writer.finish().unwrap();
+}
+
+/// The share of the way from behaviour to optimum.
+fn gap_closed(mut act: impl FnMut(&[f32]) -> Vec<f32>) -> f64 {
+    let [p, d] = optimal();
+    let best = rollouts(100, 99, |s, _| [0, 1].map(|axis| -(p * s[axis] + d * s[axis + 2]))).mean_return;
+    let behaviour = rollouts(100, 99, mediocre).mean_return;
+    let learned = rollouts(100, 99, |s, _| {
+        let action = act(&s.map(|x| x as f32));
+        [f64::from(action[0]), f64::from(action[1])]
+    });
+    (learned.mean_return - behaviour) / (best - behaviour)
+}
+
+fn train(data: PathBuf, out: &Path, set: &[&str]) -> album_train::RunResult {
+    let overrides = Overrides {
+        data: Some(Source::of(data)),
+        set: set.iter().map(|&pair| pair.to_owned()).collect(),
+        ..Overrides::default()
+    };
+    let config = config::resolve(&overrides).unwrap().config;
+    let run = Run::begin(config, out, false, &Resources::default()).unwrap();
+    run.train(StopFlag::new(), &mut |_| {}).unwrap().result
+}
+
+#[test]
+fn a_log_in_physical_units_becomes_a_policy_that_beats_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, run) = (dir.path().join("mass.npz"), dir.path().join("run"));
+    record(&data, 0);
+    let result = train(data, &run, &["steps=2500", "hidden=[64,64]"]);
+    assert!(result.finished && result.evaluations.is_empty());
+    assert_eq!(result.task, "mass");
+
+    let trained = Trained::open(&run, None, &Resources::default()).unwrap();
+    let Problem::Own(own) = &trained.config.problem else { panic!("{:?}", trained.config.problem) };
+    assert_eq!(own.name, "mass");
+    let mut policy = trained.agent.policy();
+    let mut actions = Vec::new();
+    let closed = gap_closed(|s| {
+        policy.act(s, &[Moment { episode: 0, step: 0 }], &mut actions);
+        actions.clone()
+    });
+    assert!(closed > 0.5, "closed {closed:.2} of the gap");
+
+    // What the page shows.
+    let differences = Differences::read(&run).unwrap().unwrap();
+    assert!(differences.held_out && differences.states == 1000);
+    assert_eq!((differences.actions.len(), differences.gains.len()), (2, 10));
+    assert!(differences.gains.windows(2).all(|pair| pair[0].gain >= pair[1].gain));
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("What the policy does differently") && page.contains("Values at initial states"));
+}
+
+#[test]
+fn a_run_can_be_made_longer_and_gone_on_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, run) = (dir.path().join("mass.npz"), dir.path().join("run"));
+    record(&data, 1);
+    let tiny = ["hidden=[8]", "batch_size=16", "save_every=10", "keep_best=true"];
+    let first = train(data.clone(), &run, &[&tiny[..], &["steps=40"]].concat());
+    let best = first.best.expect("the best checkpoint is kept");
+    assert_eq!(best.criterion, "validation/critic/critic_loss");
+    assert!(run.join(format!("checkpoints/step_{:09}", best.step)).is_dir());
+
+    let longer = Run::resume(&run, Some(60), &Resources::default()).unwrap();
+    let result = longer.train(StopFlag::new(), &mut |_| {}).unwrap().result;
+    assert_eq!((result.steps, result.finished), (60, true));
+    let error = Run::resume(&run, Some(20), &Resources::default()).err().unwrap().to_string();
+    assert!(error.contains("has done 60 steps already"), "{error}");
+
+    let next = dir.path().join("next.npz");
+    record(&next, 2);
+    let overrides = Overrides {
+        file: Some(run.join("config.toml")),
+        from: Some(run.clone()),
+        data: Some(Source::of(next)),
+        ..Overrides::default()
+    };
+    let resolved = config::resolve(&overrides).unwrap();
+    assert!(resolved.overridden.iter().any(|line| line.contains("--data")), "{:?}", resolved.overridden);
+    let out = dir.path().join("on");
+    let begun = Run::begin(resolved.config, &out, false, &Resources::default()).unwrap();
+    drop(begun);
+    // It can be resumed although not one step was done, and the first run is not needed any more.
+    std::fs::remove_dir_all(&run).unwrap();
+    let gone_on = Run::resume(&out, None, &Resources::default()).unwrap();
+    assert!(gone_on.train(StopFlag::new(), &mut |_| {}).unwrap().result.finished);
+}
+
+#[test]
+fn fit_in_memory_and_train_from_a_file_agree() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, run) = (dir.path().join("mass.npz"), dir.path().join("run"));
+    record(&data, 3);
+    let set = ["hidden=[8]", "batch_size=16", "steps=20", "holdout=0", "standardize=false", "lr_decay=none"];
+    let result = train(data.clone(), &run, &set);
+    let settings: toml::Table =
+        config::read(&std::fs::read_to_string(run.join("config.toml")).unwrap(), "c").unwrap().settings;
+    let mut fit = Fit::new("album").unwrap().steps(20).seed(0);
+    for (key, value) in settings {
+        fit = fit.set(&key, value).unwrap();
+    }
+    let fitted = fit.run(&Source::of(data).read().unwrap().dataset).unwrap();
+    assert_eq!(fitted.weights_sha256(), result.weights_sha256);
+}
