@@ -4,9 +4,9 @@
 
 use std::process::Command;
 
-use album_data::NpzWriter;
-use album_data::columns::{Import, import};
+use album_data::columns::{Import, import, import_source};
 use album_data::ogbench::load_task;
+use album_data::{NpzWriter, Source};
 
 const ROWS: usize = 150_000;
 const TASK: &str = "scene-play-singletask-task2-v0";
@@ -16,7 +16,9 @@ const TASK: &str = "scene-play-singletask-task2-v0";
 #[ignore = "the other test starts it"]
 fn child() {
     let path = std::path::PathBuf::from(std::env::var_os("ALBUM_TEST_LOAD").unwrap());
-    if std::env::var_os("ALBUM_TEST_IMPORT").is_some() {
+    if path.extension().is_some_and(|extension| extension == "csv") {
+        import_source(&Source::of(&path), &path.with_extension("columns"), false, &mut |_| true).unwrap();
+    } else if std::env::var_os("ALBUM_TEST_IMPORT").is_some() {
         let target = path.with_extension("columns");
         let what = Import { sources: &[path], target: &target, replace: false, environment: None };
         import(&what, &mut |_, _| true).unwrap();
@@ -44,20 +46,40 @@ fn peaks() {
         npz.array_i64("terminals", &[ROWS], &terminals).unwrap();
         npz.finish().unwrap();
     }
-    let peak = |import: bool| {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["memory::child", "--exact", "--ignored", "--nocapture"]).env("ALBUM_TEST_LOAD", &path);
-        if import {
-            command.env("ALBUM_TEST_IMPORT", "1");
-        }
-        let output = command.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        let (_, peak) = text.split_once("peak ").unwrap_or_else(|| panic!("{text}"));
-        peak.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1024.0
-    };
     let arrays = (ROWS * (40 + 5 + 2) * 4) as f64;
-    let load = peak(false);
+    let load = peak(&path, false);
     assert!(load <= 1.3 * arrays, "{load} for arrays of {arrays}");
-    let import = peak(true);
+    let import = peak(&path, true);
     assert!(import < 16e6, "{import} to import {arrays}");
+}
+
+/// A log that is larger than the memory it is imported in.
+#[test]
+fn logs_pass_by_in_parts() {
+    const ROWS: usize = 250_000;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.csv");
+    let names: Vec<String> = (0..40).map(|i| format!("obs_{i}")).collect();
+    let numbers: Vec<String> = (0..40).map(|i| format!("0.{i:03}")).collect();
+    let mut text = format!("episode,{},action,reward,terminated\n", names.join(","));
+    let numbers = numbers.join(",");
+    for row in 0..ROWS {
+        text += &format!("{},{numbers},0.5,1,{}\n", row / 1000, u8::from(row % 1000 == 999));
+    }
+    std::fs::write(&path, text).unwrap();
+    let (import, arrays) = (peak(&path, true), (ROWS * 43 * 4) as f64);
+    assert!(import < 28e6 && arrays > 40e6, "{import} to import {arrays}");
+}
+
+/// Bytes that a process of its own takes to load or import a file.
+fn peak(path: &std::path::Path, import: bool) -> f64 {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["memory::child", "--exact", "--ignored", "--nocapture"]).env("ALBUM_TEST_LOAD", path);
+    if import {
+        command.env("ALBUM_TEST_IMPORT", "1");
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (_, peak) = text.split_once("peak ").unwrap_or_else(|| panic!("{text}"));
+    peak.split_whitespace().next().unwrap().parse::<f64>().unwrap() * 1024.0
 }
