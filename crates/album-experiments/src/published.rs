@@ -56,7 +56,7 @@ pub struct PublishedRow {
     pub mean: f64,
     /// The deviation across seeds, where one is given.
     pub std: Option<f64>,
-    /// What the deviation divides by, where it can be told.
+    /// The divisor of the deviation, where it is known.
     pub divisor: Option<Divisor>,
     /// The number of runs, where it is given.
     pub seeds: Option<u32>,
@@ -154,10 +154,10 @@ pub struct Published {
     tables: Vec<(&'static str, Vec<PublishedRow>)>,
 }
 
-/// Why published numbers could not be had.
+/// Why published numbers could not be read.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PublishedError {
-    /// A file that is not as it must be.
+    /// A malformed file.
     #[error("table {table}, line {line}: found {found}; expected {HEADER}")]
     Malformed {
         /// The table.
@@ -234,11 +234,11 @@ impl Published {
     }
 }
 
-/// Reads a table in the format of `experiments/published`: the header, then a number a line.
+/// Reads a table in the format of `experiments/published`: the header, then one number per line.
 ///
 /// # Errors
 ///
-/// If the header or a line is not as it must be, a line is of another table, or two lines are about the same.
+/// If the header or a line is malformed, a line belongs to another table, or two lines give the same number.
 ///
 /// ```
 /// use album_experiments::published::parse;

@@ -59,7 +59,7 @@ pub(crate) fn hyperparameter(published: &Published, name: &str) -> Option<f64> {
     Some(row.mean)
 }
 
-/// Whether a setting of ALBUM says nothing but what the paper sets anyway.
+/// Whether a setting of ALBUM repeats what the paper sets anyway.
 pub(crate) fn is_default(published: &Published, setting: &str) -> bool {
     let known = |key: &str, value: &String| {
         hyperparameter(published, key).is_some_and(|default| default.to_string() == *value)
@@ -67,7 +67,7 @@ pub(crate) fn is_default(published: &Published, setting: &str) -> bool {
     pairs(setting).iter().all(|(key, value)| known(key, value))
 }
 
-/// Looks up what a study's numbers are held against.
+/// Looks up the published numbers of a study.
 pub(crate) struct Lookup<'a> {
     published: &'a Published,
     study: &'a Study,

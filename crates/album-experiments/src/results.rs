@@ -23,7 +23,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 const FORMAT_FILE: &str = "album-results.json";
-/// Changes when an older album could not make sense of a folder.
+/// Raised when an older album could no longer read a folder.
 const FORMAT: u32 = 1;
 const DONE: &str = "album-done.json";
 
@@ -59,7 +59,7 @@ pub enum State {
     Interrupted,
     /// Done.
     Finished,
-    /// Failed at its last try.
+    /// Failed at its last attempt.
     Failed(FailureNote),
 }
 
@@ -152,7 +152,7 @@ impl Results {
         Ok(Results { folder: folder.to_path_buf() })
     }
 
-    /// Makes what is missing of the folder.
+    /// Creates the missing parts of the folder.
     pub fn create(&self) -> Result<(), Error> {
         std::fs::create_dir_all(&self.folder).map_err(Error::io(&self.folder))?;
         // First, because it tells this folder from others.
@@ -212,7 +212,7 @@ impl Results {
         self.folder.join("jobs").join(format!("{id}.json"))
     }
 
-    /// Lists what there is.
+    /// Lists its contents.
     pub fn list(&self) -> Listing<'_> {
         let names = |part: &str| {
             let entries = std::fs::read_dir(self.folder.join(part)).into_iter().flatten().flatten();

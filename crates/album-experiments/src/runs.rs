@@ -7,14 +7,14 @@ use album_base::number::{grouped, seconds};
 use album_report::table::{Align, Cell as Entry, Status, Table};
 use std::path::{Component, Path, PathBuf};
 
-/// How many runs of a study are where.
+/// The progress of a study's runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// All updates done.
     pub done: usize,
-    /// Ended before their time.
+    /// Failed.
     pub failed: usize,
-    /// All there are to be.
+    /// All runs.
     pub planned: usize,
     /// Seconds spent.
     pub seconds: f64,

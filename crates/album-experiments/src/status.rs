@@ -1,4 +1,4 @@
-//! Where a plan stands.
+//! The progress of a plan.
 
 use crate::plan::{Plan, PlannedRun};
 use crate::results::{Pace, Results, State};
@@ -90,7 +90,7 @@ impl<'a> Status<'a> {
         (!speeds.is_empty()).then(|| self.rows.iter().map(left).sum())
     }
 
-    /// One line: how many runs are where.
+    /// One line: the number of runs in each state.
     pub fn headline(&self) -> String {
         let words = ["finished", "running", "interrupted", "failed", "waiting"];
         let parts: Vec<String> = words

@@ -24,7 +24,7 @@ pub struct NamedTable {
     pub data: Table,
 }
 
-/// All tables of a study that there is something to say in.
+/// All tables of a study that have data.
 pub fn tables(study: &Study, published: &Published) -> Vec<NamedTable> {
     let mut made = Vec::new();
     let of = |metric: &String| estimates(study, published, metric);
@@ -113,7 +113,7 @@ fn side_by_side(study: &Study, scores: &[Estimate]) -> Option<NamedTable> {
     Some(NamedTable { name: "side-by-side", table, data })
 }
 
-/// `low to high`; what stands there instead where seeds say nothing about an interval.
+/// `low to high`, or why there is no interval.
 pub(crate) fn interval_text(
     interval: Option<Interval>,
     all_equal: bool,
@@ -126,12 +126,12 @@ pub(crate) fn interval_text(
     }
 }
 
-/// The anchor of a arm's runs.
+/// The anchor of an arm's runs.
 pub(crate) fn anchor(study: &Study, arm: usize) -> String {
     format!("runs-{}-{}", study.name, arm + 1)
 }
 
-/// A metric's value with as many digits as it is worth.
+/// A metric's value with as many digits as it deserves.
 pub(crate) fn written(metric: &str, value: f64) -> String {
     match metric {
         "success" | "g_b_satisfied" | "trajectories_reaching_goal" => fixed(value, 1),

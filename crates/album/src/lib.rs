@@ -47,7 +47,7 @@
 //! | [`run`] | a run from its first step to its report, and back to its policy |
 //! | [`report`] | the page of a run |
 //! | [`judge`](mod@judge) | a look at a trained policy and its critic |
-//! | [`doctor`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`] | data: what is wrong with it, what there is, how to get it, how to make it |
+//! | [`doctor`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`rollouts`] | data: what is wrong with it, what there is, how to get it, how to make it |
 //! | [`setup`] | Python for OGBench's environments |
 //! | [`verify`](mod@verify) | every statement of the theory, measured |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
@@ -67,6 +67,7 @@ mod problem;
 pub mod record;
 pub mod report;
 mod resources;
+pub mod rollouts;
 pub mod run;
 pub mod setup;
 pub mod sizes;

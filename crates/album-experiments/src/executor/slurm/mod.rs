@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// A Slurm cluster.
 #[derive(Clone, Debug)]
 pub struct Slurm {
-    /// What it is told about the jobs.
+    /// Limits and options of the jobs.
     pub options: SlurmOptions,
 }
 
@@ -43,7 +43,7 @@ pub struct Submission {
     pub script: Option<PathBuf>,
     /// The runs that were submitted.
     pub runs: Vec<String>,
-    /// The runs that an earlier submission has in the queue still.
+    /// The runs of earlier submissions that are still in the queue.
     pub queued: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Batch<'a> {
         args
     }
 
-    /// Slurm puts numbers in for what follows a `%`.
+    /// Slurm replaces what follows a `%`.
     fn output(&self, name: &str) -> String {
         format!("--output={}/{name}", self.path("logs").display().to_string().replace('%', "%%"))
     }
@@ -175,7 +175,7 @@ impl<'a> Batch<'a> {
                 "{failure}\nwhat was submitted before could not be cancelled ({e}); do it with: scancel {list}"
             )));
         }
-        // Made a moment ago by this process alone.
+        // This process made it a moment ago.
         let _ = fs::remove_dir_all(&self.folder);
         if taken.is_empty() {
             return Err(failure);
@@ -186,7 +186,7 @@ impl<'a> Batch<'a> {
 
 impl Executor for Slurm {
     /// Submits the runs that are not in the queue already, and the report behind all of them. If Slurm does not take
-    /// all, it has none, and the folder is as it was.
+    /// all of them, it gets none, and the folder stays as it was.
     fn execute(&self, work: &Assignment<'_>, observer: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error> {
         let open = work.open();
         if open.is_empty() {

@@ -1,4 +1,4 @@
-//! What Slurm is told about the jobs.
+//! Limits and options of the jobs.
 
 use album::Error;
 
@@ -6,7 +6,7 @@ use album::Error;
 /// evaluation may have to end first.
 pub const NOTICE: u64 = 300;
 
-/// What Slurm is told about the jobs.
+/// Limits and options of the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlurmOptions {
     /// Time limit of a job, as Slurm writes it; a run that needs longer is saved, queued again and resumed.
@@ -26,7 +26,7 @@ pub struct SlurmOptions {
 }
 
 impl SlurmOptions {
-    /// Refuses a limit that would be over before a run has done anything.
+    /// Refuses a time limit too short for any step.
     pub fn check(&self) -> Result<(), Error> {
         let Some(seconds) = seconds(&self.time) else {
             return Err(Error::Usage(format!(

@@ -11,7 +11,7 @@ use std::process::Command;
 /// Arrays may be this large where the cluster does not say otherwise.
 pub const USUAL_ARRAY: usize = 1001;
 
-/// What a program of Slurm prints; what it complains of, if it fails.
+/// The output of a Slurm program, or its error message.
 pub fn ask(program: &str, args: &[String]) -> Result<String, Error> {
     let output = Command::new(program).args(args).output().map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => Error::Tool(format!(
@@ -27,7 +27,7 @@ pub fn ask(program: &str, args: &[String]) -> Result<String, Error> {
     Err(Error::Tool(format!("{program} failed ({}): {}", output.status, said.trim())))
 }
 
-/// Submits a job; its number.
+/// Submits a job and returns its number.
 pub fn submit(args: &[String]) -> Result<String, Error> {
     let said = ask("sbatch", args)?;
     // With several clusters, the cluster's name follows.
@@ -114,7 +114,7 @@ impl Ledger {
         written.map_err(Error::io(&self.path))
     }
 
-    /// Which of the jobs are waiting or running. `name` is the name of all of them: numbers can come back after years.
+    /// Which of the jobs are waiting or running. `name` is the name of all of them, because Slurm reuses numbers.
     pub fn alive(&self, name: &str) -> Result<Alive, Error> {
         if self.records.is_empty() {
             return Ok(Alive::default());
