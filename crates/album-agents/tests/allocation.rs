@@ -46,8 +46,9 @@ fn main() {
         ("album", "standardize = true\nfourier_features = 4"),
     ];
     let discrete = AGENTS.iter().filter(|kind| kind.learns_discrete()).map(|kind| (kind.name, ""));
-    let discrete =
-        discrete.chain([("album", "ensemble = 2")]).map(|(name, settings)| (name, settings, &choices));
+    let discrete = discrete
+        .chain([("album", "ensemble = 2\ndiscrete_policy = \"awr\"")])
+        .map(|(name, settings)| (name, settings, &choices));
     let all = AGENTS.iter().map(|kind| (kind.name, "")).chain(variants);
     let all = all.map(|(name, settings)| (name, settings, &numbers)).chain(discrete);
     let mut allocating = Vec::new();

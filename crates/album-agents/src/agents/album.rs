@@ -72,9 +72,9 @@ pub enum Squash {
 #[serde(rename_all = "lowercase")]
 pub enum DiscretePolicy {
     /// Cross-entropy to the data's actions, weighted by their advantages; acts by the most likely choice.
-    #[default]
     Awr,
     /// The best Q among the choices that the data supports.
+    #[default]
     Best,
 }
 
@@ -100,7 +100,7 @@ pub struct Config {
     pub extraction: Extraction,
     /// `awr`, Gaussian or discrete: inverse temperature of the advantage, in units of its mean size.
     pub alpha_awr: f64,
-    /// How a discrete policy follows from the values: `awr` or `best`.
+    /// How a discrete policy follows from the values: `best` or `awr`.
     pub discrete_policy: DiscretePolicy,
     /// `best`: the least probability of a choice, as a share of the largest, above 0 and at most 1.
     pub discrete_threshold: f64,
@@ -152,7 +152,7 @@ impl Default for Config {
             squash: Squash::Clip,
             extraction: Extraction::DdpgBc,
             alpha_awr: 3.0,
-            discrete_policy: DiscretePolicy::Awr,
+            discrete_policy: DiscretePolicy::Best,
             discrete_threshold: 0.3,
         }
     }
@@ -276,19 +276,18 @@ impl Album {
         };
         let distance = (pi - a).square().sum_cols();
         let bc = distance.mean();
-        let actor = match c.extraction {
+        let (actor, column, values) = match c.extraction {
             Extraction::DdpgBc => {
                 let q_pi = x.tape.apply_frozen(&nets[self.q], x.tape.concat_cols(&[s, into_q])).mean_cols();
-                measures.value("actor/q", q_pi);
-                c.alpha_bc as f32 * bc + maximise(q_pi, c.normalize_q.then_some(1e-6))
+                let loss = c.alpha_bc as f32 * bc + maximise(q_pi, c.normalize_q.then_some(1e-6));
+                (loss, "actor/q", q_pi)
             }
             Extraction::Awr => {
                 let advantage = critic.advantage();
-                measures.value("actor/adv", advantage);
-                (advantage_weight(advantage, c.alpha_awr) * distance).mean()
+                ((advantage_weight(advantage, c.alpha_awr) * distance).mean(), "actor/adv", advantage)
             }
         };
-        measures.mean("actor/actor_loss", actor).mean("actor/bc_loss", bc);
+        measures.mean("actor/actor_loss", actor).value(column, values).mean("actor/bc_loss", bc);
         actor
     }
 
