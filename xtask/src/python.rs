@@ -5,28 +5,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// An environment: its folder under `target/`, and the file with its pins.
+/// An environment: its folder under `target/`, the file with its pins, and what else the tests need.
 #[derive(Clone, Copy)]
-pub struct Environment(&'static str, &'static str);
+pub struct Environment(&'static str, &'static str, &'static str);
 
 /// NumPy, SciPy and HiGHS, against which the tests check album.
-pub const TESTS: Environment = Environment("python", "xtask/requirements.txt");
+pub const TESTS: Environment = Environment("python", "xtask/requirements.txt", "");
 /// What builds HiGHS.
-pub const HIGHS: Environment = Environment("python-highs", "xtask/requirements-highs.txt");
+pub const HIGHS: Environment = Environment("python-highs", "xtask/requirements-highs.txt", "");
 /// JAX and PyTorch.
-pub const PEERS: Environment = Environment("python-peers", "xtask/requirements-peers.txt");
-/// The real OGBench, as `album setup ogbench` pins it.
+pub const PEERS: Environment = Environment("python-peers", "xtask/requirements-peers.txt", "");
+/// The real OGBench and gymnasium, as `album setup gymnasium` installs them.
 pub const OGBENCH: Environment =
-    Environment("python-ogbench", "crates/album-envs/src/python/suites/requirements.txt");
+    Environment("python-ogbench", "crates/album-envs/src/python/suites/requirements.txt", "h5py==3.16.0");
 
 impl Environment {
     /// Makes the environment unless it is there with the same pins; its interpreter.
     pub fn set_up(self) -> Result<PathBuf, String> {
-        let Environment(name, pins) = self;
+        let Environment(name, pins, more) = self;
         let folder = target().join(name);
         let interpreter = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
         let pins = root().join(pins);
-        let pins = fs::read_to_string(&pins).map_err(|e| format!("{}: {e}", pins.display()))?;
+        let pins = fs::read_to_string(&pins).map_err(|e| format!("{}: {e}", pins.display()))? + more;
         let stamp = folder.join("pins.txt");
         if fs::read_to_string(&stamp).is_ok_and(|made| made == pins) {
             return Ok(interpreter);

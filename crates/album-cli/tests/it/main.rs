@@ -9,6 +9,7 @@ mod data_fetch;
 mod data_generate;
 mod data_import;
 mod data_inspect;
+mod data_record;
 mod in_sample;
 mod ogbench;
 mod report;

@@ -47,6 +47,24 @@ fn one_environment_of_each_family_is_tried() {
 }
 
 #[test]
+fn gymnasium_is_tried_with_and_without_discrete_spaces() {
+    let Some(real) = std::env::var_os("ALBUM_PYTHON") else {
+        album_testing::skip("python", "ALBUM_PYTHON is not set; `cargo xtask test` sets it");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let base = base(folder.path(), Path::new(&real));
+    let setup = ["setup", "gymnasium", "minigrid", "--path", "python", "--python", &base, "--json"];
+    let report = json(folder.path(), &setup);
+    assert!(report["versions"]["gymnasium"].is_string(), "{report}");
+    let tried = report["environments"].as_array().unwrap();
+    let sizes: Vec<_> = tried.iter().map(|t| t["observation_dim"].as_u64().unwrap()).collect();
+    assert_eq!(sizes, [3, 4, 16]);
+    let option = ["setup", "gymnasium", "--path", "python", "--python", &base, "--", "--user"];
+    fails(folder.path(), &option, 3, &["found `--user`, expected the name of a package"]);
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let setup = ["setup", "ogbench", "--path", "x"];

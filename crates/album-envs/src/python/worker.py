@@ -50,7 +50,7 @@ HELLO, STARTED, STEPPED, ERROR, RECORDED, WRITTEN = 1, 2, 3, 4, 5, 6
 RESET, STEP, RECORD = 1, 2, 3
 EPISODE_LOST, NO_MODULE, HOPELESS = 0, 1, 2
 TERMINATED, TRUNCATED, SUCCESS, UNKNOWN = 1, 2, 4, 8
-LONGEST_REQUEST = 1 << 16
+LONGEST_REQUEST = 1 << 21
 
 HEAD, JUDGED = struct.Struct("<BI"), struct.Struct("<dB")
 
@@ -168,7 +168,7 @@ class Slot:
 
     def __init__(self):
         self.numpy, self.unseeded = np.random.MT19937(0), np.random.default_rng(0)
-        self.python = random.getstate()
+        self.python = random.Random(0).getstate()
         self.frame_interval = self.steps = 0
         self.take_turn()
         self.env = suite.make(*sys.argv[3:])

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use album_data::{ActionSpace, Npz, Source};
+use album_data::{ActionSpace, Dataset, Npz, Source};
 use album_envs::rollouts::{
     Outcome, Policy, Progress, PythonPolicy, Recipe, Recorder, Summary, Turn, check_minari, write_minari,
 };
@@ -68,7 +68,7 @@ fn any_number_of_slots_records_the_same_bytes() {
         assert!(!(terminals[row] && timeouts[row]));
     }
     let data = Source::of(&a).read().unwrap();
-    assert_eq!(data.dataset.len(), summary.steps);
+    assert_eq!((data.dataset.len(), &data.warnings[..]), (summary.steps, &[][..]));
     assert_eq!(data.description.ends.terminal, (45.0 * summary.success.unwrap()).round() as usize);
     let sum: f64 = (0..summary.steps).map(|t| f64::from(data.dataset.reward(t))).sum();
     assert!((sum / 45.0 - summary.return_mean).abs() < 1e-4);
@@ -204,6 +204,14 @@ fn minari_folders_hold_the_same() {
     let mut envs = mud(2);
     let summary = done(record(&recipe, &mut envs, Policy::Random, &path));
     write_minari(&path, &folder, envs.shape(), "mudworld", &python).unwrap();
+    // What album reads from the folder is what it reads from the file.
+    let [flat, minari] = [&path, &folder].map(|path| Source::of(path).read().unwrap().dataset);
+    assert_eq!((minari.len(), minari.action_space()), (flat.len(), flat.action_space()));
+    for t in 0..flat.len() {
+        let row =
+            |data: &Dataset| (data.observation(t).to_vec(), data.action(t)[0], data.reward(t), data.mask(t));
+        assert_eq!(row(&minari), row(&flat), "row {t}");
+    }
     let text = std::fs::read_to_string(folder.join("data/metadata.json")).unwrap();
     let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&metadata["total_episodes"], &metadata["total_steps"]), (&12.into(), &summary.steps.into()));
