@@ -233,3 +233,35 @@ fn damaged_parquet() {
         }
     }
 }
+
+/// Files that pyarrow 26 wrote: three row groups with zstd and dictionaries; data pages of version 2 with gzip and none.
+#[test]
+fn files_of_pyarrow() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+    for name in ["pyarrow-zstd.parquet", "pyarrow-gzip-v2.parquet"] {
+        let table = Table::open(&[folder.join(name)]).unwrap();
+        let get = |column: &str| table.read(&[column]).unwrap().remove(0);
+        assert_eq!(get("text"), text(&[0, 1, 2, 0, 3], &["a", "", "b", "ä"]), "{name}");
+        assert_eq!(get("dict"), text(&[0, 1, 0, 0, 1], &["x", "y"]));
+        assert_eq!(get("i32"), ColumnData::Int(vec![1, -2, 3, 4, 5]));
+        assert_eq!(get("u8"), ColumnData::Int(vec![0, 255, 7, 8, 9]));
+        assert_eq!(get("u32"), ColumnData::Int(vec![0, 4_294_967_295, 7, 8, 9]));
+        let ColumnData::Float32(narrow) = get("f32") else { panic!() };
+        assert!(narrow[0] == 0.5 && narrow[1].is_nan() && narrow[4] == 3.5);
+        let ColumnData::Float(wide) = get("f64") else { panic!() };
+        assert!(wide[0] == 0.1 && wide[1].is_nan() && wide[2] == -1e300);
+        assert_eq!(get("bool"), ColumnData::Bool(vec![true, false, true, true, false]));
+        assert_eq!(get("day"), ColumnData::Int(vec![1; 5]));
+        let ColumnData::List(lists) = get("list") else { panic!() };
+        assert_eq!((lists.width, lists.values.len(), lists.values[3]), (2, 10, 4.0));
+        assert!(lists.values[5].is_nan());
+        let fixed = Lists { width: 2, values: (1u8..=10).map(f32::from).collect() };
+        assert_eq!(get("fixed"), ColumnData::List(fixed));
+        assert_eq!(get("struct.pos"), ColumnData::List(Lists { width: 1, values: vec![1.0; 5] }));
+        assert_eq!(get("struct.speed"), ColumnData::Float(vec![0.0, 1.0, 2.0, 3.0, 4.0]));
+    }
+    let decimals = Table::open(&[folder.join("pyarrow-gzip-v2.parquet")]).unwrap();
+    assert_eq!(decimals.read(&["decimal"]).unwrap()[0], ColumnData::Float(vec![1.25, -0.5, 3.0, 4.0, 5.0]));
+    let bytes = Table::open(&[folder.join("pyarrow-zstd.parquet")]).unwrap();
+    assert!(message(bytes.read(&["decimal"])).contains("column `decimal` holds bytes of fixed length"));
+}

@@ -59,20 +59,21 @@ impl Advice {
         let mdp = &empirical.mdp;
         let restricted =
             (question.min_count > 1).then(|| Restricted::new(&empirical, question.min_count)).transpose()?;
-        let (value, best, residual) = match &restricted {
-            Some(restricted) => {
-                let optimum = policy_iteration(&restricted.mdp)?;
-                let best = optimum.choice.iter().map(|&pair| restricted.original[pair]).collect();
-                let residual = residual(&restricted.mdp, &optimum.v);
-                (optimum.v, best, residual)
-            }
-            None => {
-                let optimum = policy_iteration(mdp)?;
-                let residual = residual(mdp, &optimum.v);
-                (optimum.v, optimum.choice.into_iter().map(Some).collect::<Vec<_>>(), residual)
-            }
+        let best_policy = || -> Result<_, TabularError> {
+            let solved = restricted.as_ref().map_or(mdp, |restricted| &restricted.mdp);
+            let optimum = policy_iteration(solved)?;
+            let original = |&pair: &usize| restricted.as_ref().map_or(Some(pair), |r| r.original[pair]);
+            let best: Vec<Option<usize>> = optimum.choice.iter().map(original).collect();
+            let residual = residual(solved, &optimum.v);
+            Ok((optimum.v, best, residual))
         };
-        let (_, behaviour_value) = policy_value(mdp, &empirical.behaviour);
+        // Two solutions of about the same size that do not need each other.
+        let (behaviour_value, found) = std::thread::scope(|scope| {
+            let behaviour = scope.spawn(|| policy_value(mdp, &empirical.behaviour).1);
+            let found = best_policy();
+            (behaviour.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), found)
+        });
+        let (value, best, residual) = found?;
         for (what, values) in [("the value", &value), ("the behaviour's value", &behaviour_value)] {
             if let Some(s) = values.iter().position(|v| !v.is_finite()) {
                 let (state, found) = (log.state_label(empirical.state_labels[s] as usize), values[s]);

@@ -39,6 +39,8 @@ pub use bootstrap::{Interval, Intervals};
 use album_data::table::{ColumnData, Kind, Table};
 use album_data::{DataError, Place};
 
+use std::cell::RefCell;
+
 use crate::{TabularDataset, TabularError};
 use labels::{Labels, States};
 use order::Order;
@@ -80,7 +82,6 @@ pub struct Log {
 impl Log {
     /// Reads the columns, orders the rows and numbers the labels.
     pub fn read(table: &Table, columns: &LogColumns) -> Result<Self, TabularError> {
-        let (table, columns) = (Source { table }, columns);
         if columns.state.is_empty() {
             return Err(TabularError::Log("no state column is given; name at least one".into()));
         }
@@ -96,6 +97,7 @@ impl Log {
         if let Some((name, bins)) = columns.bins.iter().find(|(_, bins)| !(2..=1_000_000).contains(bins)) {
             return Err(TabularError::Log(format!("column `{name}` has {bins} bins; expected at least 2")));
         }
+        let table = Source::new(table, columns)?;
         let rewards = table.rewards(&columns.reward)?;
         if rewards.is_empty() {
             return Err(TabularError::Empty { file: table.table.place(0).file.display().to_string() });
@@ -196,13 +198,29 @@ pub(crate) const MISSING_STATE: u32 = u32::MAX;
 /// A table whose columns are read with a use in mind.
 pub(crate) struct Source<'a> {
     pub table: &'a Table,
+    /// What was read and not yet used.
+    columns: RefCell<Vec<(String, ColumnData)>>,
 }
 
-impl Source<'_> {
-    /// One column.
+impl<'a> Source<'a> {
+    /// Reads all columns at once: a CSV file has to be read as a whole for any of them.
+    fn new(table: &'a Table, columns: &LogColumns) -> Result<Self, TabularError> {
+        let mut names: Vec<&str> =
+            columns.state.iter().chain(&columns.next_state).map(String::as_str).collect();
+        names.extend([columns.action.as_str(), &columns.reward, &columns.episode]);
+        names.extend(columns.step.as_deref().into_iter().chain(columns.terminal.as_deref()));
+        let data = table.read(&names)?;
+        let columns = names.into_iter().map(str::to_owned).zip(data).collect();
+        Ok(Self { table, columns: RefCell::new(columns) })
+    }
+
+    /// One column. It is given away, so that what is no longer needed takes no memory.
     pub fn column(&self, name: &str) -> Result<ColumnData, TabularError> {
-        let mut columns = self.table.read(&[name])?;
-        Ok(columns.remove(0))
+        let mut columns = self.columns.borrow_mut();
+        match columns.iter().position(|(known, _)| known == name) {
+            Some(place) => Ok(columns.swap_remove(place).1),
+            None => Ok(self.table.read(&[name])?.remove(0)),
+        }
     }
 
     /// A column of finite numbers.

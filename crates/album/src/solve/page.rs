@@ -137,7 +137,7 @@ fn gains_caption(run: &LogRun) -> String {
         if run.advice.intervals.is_some() { ", with its 95 % interval over resampled episodes" } else { "" };
     format!(
         "What the best recorded action gains in a state over the recorded mix of actions, if the policy is followed \
-         afterwards{interval}. The {SHOWN} states that matter most (gain times rows)."
+         afterwards{interval}. States are ordered by gain times rows; at most {SHOWN} are shown."
     )
 }
 
