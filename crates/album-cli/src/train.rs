@@ -6,10 +6,10 @@ use crate::source_args::SourceArgs;
 use album::config::{self, RunConfig};
 use album::report;
 use album::run::{default_directory, finished};
-use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, Resources, Run};
+use album::{Error as Failure, Finished, Location, Overrides, Preset, Problem, Resolved, Resources, Run};
 use album_base::number::{grouped, seconds};
 use album_base::progress::{self, Amount, ProgressBar};
-use album_data::Source;
+use album_data::{ActionSpace, Description, Source};
 use album_envs::EnvSpec;
 use album_train::{Event, RunResult, StopFlag};
 use clap::ValueEnum;
@@ -180,6 +180,10 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
 
 /// A run may be resumed from another directory, so that places are kept whole.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    // The id of a Minari dataset is no path.
+    if !path.exists() {
+        return Ok(path.to_path_buf());
+    }
     std::path::absolute(path).map_err(Failure::io(path))
 }
 
@@ -244,6 +248,9 @@ pub fn go(run: Run, json: bool) -> Result<(), Failure> {
         ),
         path.display()
     );
+    if let Problem::Own(own) = &config.problem {
+        eprint!("{}", described(&own.read()?.description));
+    }
     for warning in run.warnings() {
         eprintln!("warning: {warning}");
     }
@@ -260,6 +267,26 @@ pub fn go(run: Run, json: bool) -> Result<(), Failure> {
         result.steps,
         path.display()
     )))
+}
+
+/// What one's own data turned out to be.
+fn described(data: &Description) -> String {
+    let actions = match &data.action_space {
+        ActionSpace::Discrete { n } => format!("{n} choices"),
+        ActionSpace::Continuous { low, high } => {
+            let bounds = low.iter().zip(high).map(|(low, high)| format!("[{low}, {high}]"));
+            format!("{} in {}", data.action_names.join(", "), bounds.collect::<Vec<_>>().join(" x "))
+        }
+    };
+    let mut text = format!(
+        "data: {}, {} numbers in an observation, actions {actions}; {} episodes end in a terminal, {} in a timeout\n",
+        data.format,
+        data.observation_names.len(),
+        data.ends.terminal,
+        data.ends.timeout
+    );
+    data.guesses.iter().for_each(|guess| text.push_str(&format!("guessed: {guess}\n")));
+    text
 }
 
 fn print(result: &RunResult, run: &Path, page: &Path, json: bool) -> Result<(), Failure> {

@@ -4,14 +4,15 @@
 use crate::error::Error;
 use crate::own::{Chosen, Own};
 use crate::problem::Problem;
+use crate::run;
 pub use album_agents::Preset;
 use album_agents::{AgentKind, Setup};
 use album_base::suggest;
-use album_data::Source;
+use album_data::{ActionSpace, Format, Source};
 use album_envs::EnvSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A resolved configuration: what `config.toml` in a run directory holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -265,7 +266,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
             let source = match given {
                 Some(given) => {
                     overridden.push(format!("--data (command line) instead of [source] in {place}"));
-                    given.clone()
+                    with_bounds_of(given.clone(), overrides.from.as_deref())?
                 }
                 None => source.try_into().map_err(|e| Error::Config(format!("{place}: [source]: {e}")))?,
             };
@@ -335,6 +336,20 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     let mut config = from_table(layers.table)?;
     config.problem = base.problem; // it may have read its data already
     Ok(Resolved { config, overridden: layers.overridden, chosen })
+}
+
+/// New data for the agent of a run: its actions are scaled as before, unless bounds are given.
+fn with_bounds_of(source: Source, from: Option<&Path>) -> Result<Source, Error> {
+    match from.map(run::action_space_of).transpose()? {
+        Some(ActionSpace::Continuous { low, high })
+            if source.action_bounds.is_empty()
+                && source.format().is_ok_and(|format| format != Format::Columns) =>
+        {
+            let action_bounds = low.into_iter().zip(high).map(|(low, high)| [low, high]).collect();
+            Ok(Source { action_bounds, ..source })
+        }
+        _ => Ok(source),
+    }
 }
 
 /// The parts of a file that say where policies are judged.

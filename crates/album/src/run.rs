@@ -8,7 +8,7 @@ use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner};
-use album_data::{Dataset, Segments};
+use album_data::{ActionSpace, Dataset, Segments};
 use album_nn::Pool;
 use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
@@ -266,6 +266,12 @@ fn of_checkpoint(
     Ok(agent)
 }
 
+/// What the actions of a run are outside.
+pub(crate) fn action_space_of(run: &Path) -> Result<ActionSpace, Error> {
+    let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
+    Ok(checkpoint.state.blueprint.action_space())
+}
+
 /// The agent of another run, to go on with on other data.
 fn agent_of(
     from: &Path,
@@ -275,19 +281,22 @@ fn agent_of(
 ) -> Result<Learner, Error> {
     let Trained { config: before, checkpoint, .. } = Trained::open(from, None, resources)?;
     let blueprint = &checkpoint.state.blueprint;
-    let expected = (blueprint.encoding.observation_dim(), blueprint.action_dim);
-    let found = (data.observation_dim(), data.action_dim());
-    if before.agent != config.agent || found != expected {
-        return Err(Error::Config(format!(
-            "{} trained {} on observations of {} and actions of {} numbers; found {} on {} and {}",
-            from.display(),
-            before.agent,
-            expected.0,
-            expected.1,
-            config.agent,
-            found.0,
-            found.1
-        )));
+    let refuse = |found: String, expected: String| {
+        Err(Error::Config(format!("--from {}: found {found}; expected {expected}", from.display())))
+    };
+    if before.agent != config.agent {
+        return refuse(format!("a run of {}", before.agent), config.agent.clone());
+    }
+    let expected = blueprint.encoding.observation_dim();
+    if data.observation_dim() != expected {
+        let of = |n: usize| format!("observations of {n} numbers");
+        return refuse(of(expected), format!("{} as in the new data", of(data.observation_dim())));
+    }
+    if *data.action_space() != blueprint.action_space() {
+        return refuse(
+            format!("actions {:?}", blueprint.action_space()),
+            format!("{:?} as in the new data", data.action_space()),
+        );
     }
     of_checkpoint(&checkpoint, config, resources)
 }
