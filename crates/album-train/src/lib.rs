@@ -53,6 +53,7 @@
 //!     evaluator: None,
 //!     value_points: None,
 //!     watch: false,
+//!     probe: None,
 //!     stop: StopFlag::new(),
 //!     observer: &mut |_event| {},
 //! }
@@ -97,5 +98,5 @@ pub use run_dir::RunDir;
 pub use schedule::Schedule;
 pub use signals::StopFlag;
 pub use state_file::weights_sha256;
-pub use trainer::{Evaluator, Event, Trainer};
+pub use trainer::{Evaluator, Event, Probe, Trainer};
 pub use value_map::{ValueMap, ValuePoints};

@@ -117,11 +117,16 @@ pub struct Trainer<'a> {
     pub value_points: Option<ValuePoints>,
     /// Whether V is compared with observed returns and with what the rewards allow.
     pub watch: bool,
+    /// Adds further metrics of the agent to each row of the log.
+    pub probe: Option<Box<Probe<'a>>>,
     /// Asks the run to stop.
     pub stop: StopFlag,
     /// Is told what happens.
     pub observer: &'a mut dyn FnMut(&Event<'_>),
 }
+
+/// See [`Trainer::probe`].
+pub type Probe<'a> = dyn FnMut(&mut dyn Agent, &mut Metrics) + 'a;
 
 /// Batches of held-out data that one row of `validation/*` is over.
 const VALIDATION_BATCHES: u64 = 4;
@@ -231,6 +236,9 @@ impl Trainer<'_> {
                         (self.observer)(&Event::Warning(warning));
                     }
                     watch.measure(self.agent, &mut metrics);
+                }
+                if let Some(probe) = &mut self.probe {
+                    probe(self.agent, &mut metrics);
                 }
                 if let Some(watch) = &watch_held_out {
                     watch.measure(self.agent, &mut held_out_metrics);

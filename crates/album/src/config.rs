@@ -75,7 +75,7 @@ impl RunConfig {
         let RunConfig { problem, agent, seed, data, from, train, settings } = self.clone();
         let task = problem.to_string();
         let (source, env, score_range) = match problem {
-            Problem::Ogbench(_) => (None, None, None),
+            Problem::Ogbench(_) | Problem::MudWorld(_) => (None, None, None),
             Problem::Own(own) => (Some(own.source), own.env, own.score_range),
         };
         let head = Head { task, agent: agent.clone(), seed, data, from, source, env, score_range, train };
@@ -136,17 +136,17 @@ fn preset(
     gamma: Option<f64>,
 ) -> Result<(toml::Table, Vec<String>), Error> {
     let preset = preset.unwrap_or(match problem {
-        Problem::Own(_) => Preset::Own,
+        Problem::Own(_) | Problem::MudWorld(_) => Preset::Own,
         _ if problem.is_native() => Preset::Small,
         _ => Preset::Paper,
     });
     let mut table = parse(if preset == Preset::Small { SMALL_LOOP } else { "" }, "preset")?;
     let mut settings = kind.preset(problem.environment(), preset)?;
     let mut chosen = Vec::new();
-    if let Problem::Own(own) = problem {
-        let data = own.read()?;
-        let Chosen { gamma, reward_scale, k, steps, holdout, why } = Chosen::from_data(&data.dataset, gamma);
-        if preset == Preset::Own {
+    if preset == Preset::Own {
+        if let Some((data, usual)) = problem.untuned()? {
+            let Chosen { gamma, reward_scale, k, steps, holdout, why } =
+                Chosen::from_data(&data, gamma.or(usual));
             let known = kind.defaults()?;
             settings.insert("gamma".into(), gamma.into());
             settings.insert("reward_scale".into(), reward_scale.into());

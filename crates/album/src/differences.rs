@@ -1,9 +1,10 @@
 //! What a policy would do differently from those who recorded the data.
 
 use crate::error::Error;
+use crate::exact::Compared;
 use album_agents::{Agent, Moment};
 use album_base::atomic;
-use album_data::{ActionSpace, Dataset, Description, View};
+use album_data::{ActionSpace, Dataset, View};
 use album_plot::{Legend, Plot, panels};
 use album_report::html::Page;
 use album_report::table::{Cell, Table};
@@ -30,6 +31,18 @@ pub struct Differences {
     pub gains: Vec<Gain>,
     /// The names of the numbers in an observation.
     pub observation_names: Vec<String>,
+    /// Learned values beside exact ones, where states repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<Compared>,
+}
+
+/// What the numbers of observations and actions, or the choices, are called.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// Of an observation.
+    pub observations: Vec<String>,
+    /// Of an action, or of the choices.
+    pub actions: Vec<String>,
 }
 
 /// How often which action is taken.
@@ -64,7 +77,7 @@ pub struct Gain {
 
 impl Differences {
     /// Asks the policy in states of the data.
-    pub fn of(agent: &mut dyn Agent, data: &Dataset, held_out: bool, names: &Description) -> Self {
+    pub fn of(agent: &mut dyn Agent, data: &Dataset, held_out: bool, names: &Names) -> Self {
         let space = data.action_space();
         let (s, a) = (data.observation_dim(), data.action_dim());
         let chosen: Vec<usize> = (0..data.len()).step_by(data.len().div_ceil(TRANSITIONS).max(1)).collect();
@@ -85,7 +98,7 @@ impl Differences {
             }
             ActionSpace::Continuous { low, high } => (0..a)
                 .map(|j| {
-                    let name = names.action_names.get(j).cloned().unwrap_or_else(|| format!("action {j}"));
+                    let name = names.actions.get(j).cloned().unwrap_or_else(|| format!("action {j}"));
                     let of = |all: &[f32]| all.iter().skip(j).step_by(a).copied().collect::<Vec<f32>>();
                     Actions::binned(name, [low[j], high[j]], &of(&recorded), &of(&policy))
                 })
@@ -112,8 +125,8 @@ impl Differences {
                 });
             }
         }
-        let observation_names = names.observation_names.clone();
-        Differences { held_out, states: chosen.len(), actions, gains, observation_names }
+        let observation_names = names.observations.clone();
+        Differences { held_out, states: chosen.len(), actions, gains, observation_names, exact: None }
     }
 
     /// Writes them into the directory of a run.
@@ -137,6 +150,10 @@ impl Differences {
 
     /// The part of a run's report.
     pub fn show(&self, page: Page) -> Page {
+        let page = match &self.exact {
+            Some(compared) => exact(page, compared),
+            None => page,
+        };
         let whose = if self.held_out { "held-out " } else { "" };
         let plots: Vec<Plot> = self.actions.iter().map(Actions::plot).collect();
         let page = page.section("What the policy does differently").figure(
@@ -171,6 +188,37 @@ impl Differences {
     }
 }
 
+/// Learned values beside what the data exactly supports.
+fn exact(page: Page, compared: &Compared) -> Page {
+    let plot = |letter: &str, points: &[[f64; 2]]| {
+        let points: Vec<(f64, f64)> = points.iter().map(|&[x, y]| (x, y)).collect();
+        let (low, high) = points
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &(x, _)| (low.min(x), high.max(x)));
+        Plot::new("")
+            .size(440.0, 320.0)
+            .x_label(format!("exact {letter}*"))
+            .y_label(format!("learned {letter}"))
+            .points("learned", &points)
+            .line("equal", &[(low, low), (high, high)])
+            .legend(Legend::Hidden)
+    };
+    let plots = [("Q", &compared.q), ("V", &compared.v)];
+    let plots: Vec<Plot> = plots
+        .into_iter()
+        .filter(|(_, points)| !points.is_empty())
+        .map(|(of, points)| plot(of, points))
+        .collect();
+    page.section("Against the exact values")
+        .paragraph(format!(
+            "States repeat in this data, so the best values that it supports can be computed exactly. Mean over the data: \
+             {:.4} for the best policy in the data, {:.4} for the learned policy (evaluated exactly; an action that was \
+             never recorded in its state counts as the worst that the rewards allow).",
+            compared.mean_v_star, compared.mean_policy_value
+        ))
+        .figure("exact", panels("", plots.iter(), 2), "Learned values against exact ones, pair by pair and state by state.")
+}
+
 /// The first few numbers of an observation, by name.
 fn shown(names: &[String], observation: &[f32]) -> String {
     const FEW: usize = 6;
@@ -183,12 +231,13 @@ fn shown(names: &[String], observation: &[f32]) -> String {
 }
 
 impl Actions {
-    fn counted(names: &Description, n: usize, recorded: &[f32], policy: &[f32]) -> Self {
+    fn counted(names: &Names, n: usize, recorded: &[f32], policy: &[f32]) -> Self {
         let share = |actions: &[f32]| {
             let of = |choice: usize| actions.iter().filter(|&&x| x == choice as f32).count();
             (0..n).map(|choice| of(choice) as f64 / actions.len().max(1) as f64).collect::<Vec<f64>>()
         };
-        let name = match &names.action_names[..] {
+        let name = match &names.actions[..] {
+            [] => "choice".into(),
             [name] => name.clone(),
             choices => format!("choice ({})", choices.join(", ")),
         };

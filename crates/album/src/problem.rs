@@ -1,6 +1,7 @@
 //! What is learned from, and how a policy is judged.
 
 use crate::error::Error;
+use crate::mudworld::{self, MudWorldProblem};
 use crate::own::Own;
 use crate::resources::Resources;
 use album_base::cache;
@@ -35,12 +36,17 @@ pub enum Problem {
     Ogbench(TaskName),
     /// One's own log.
     Own(Own),
+    /// A gridworld whose exact values are known.
+    MudWorld(MudWorldProblem),
 }
 
 impl FromStr for Problem {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
+        if let Some(world) = MudWorldProblem::parse(name) {
+            return world.map(Problem::MudWorld);
+        }
         name.parse().map(Problem::Ogbench).map_err(|e| Error::Config(format!("{e}")))
     }
 }
@@ -50,6 +56,7 @@ impl fmt::Display for Problem {
         match self {
             Problem::Ogbench(task) => task.fmt(f),
             Problem::Own(own) => f.write_str(&own.name),
+            Problem::MudWorld(world) => world.fmt(f),
         }
     }
 }
@@ -89,6 +96,7 @@ impl Problem {
         match self {
             Problem::Ogbench(task) => task.environment().name,
             Problem::Own(_) => "own",
+            Problem::MudWorld(_) => "mudworld",
         }
     }
 
@@ -96,19 +104,28 @@ impl Problem {
     pub fn task(&self) -> Option<&TaskName> {
         match self {
             Problem::Ogbench(task) => Some(task),
-            Problem::Own(_) => None,
+            Problem::Own(_) | Problem::MudWorld(_) => None,
         }
+    }
+
+    /// The data and the discount that hyperparameters are chosen from where nobody has tuned them.
+    pub(crate) fn untuned(&self) -> Result<Option<(Dataset, Option<f64>)>, Error> {
+        Ok(match self {
+            Problem::Ogbench(_) => None,
+            Problem::Own(own) => Some((own.read()?.dataset.clone(), None)),
+            Problem::MudWorld(world) => Some((world.data()?, Some(mudworld::GAMMA))),
+        })
     }
 
     /// Whether the environment needs nothing but this program.
     pub fn is_native(&self) -> bool {
-        self.task().is_some_and(is_native)
+        matches!(self, Problem::MudWorld(_)) || self.task().is_some_and(is_native)
     }
 
     /// Whether policies can be tried out.
     pub fn has_environment(&self) -> bool {
         match self {
-            Problem::Ogbench(_) => true,
+            Problem::Ogbench(_) | Problem::MudWorld(_) => true,
             Problem::Own(own) => own.env.is_some(),
         }
     }
@@ -116,7 +133,7 @@ impl Problem {
     /// The returns that count as a score of 0 and of 100, where they are given.
     pub fn score_range(&self) -> Option<[f64; 2]> {
         match self {
-            Problem::Ogbench(_) => None,
+            Problem::Ogbench(_) | Problem::MudWorld(_) => None,
             Problem::Own(own) => own.score_range,
         }
     }
@@ -131,6 +148,7 @@ impl Problem {
             Problem::Own(own) => {
                 return Ok(Location::Found(own.source.paths.first().cloned().unwrap_or_default()));
             }
+            Problem::MudWorld(_) => return Ok(Location::Found(PathBuf::new())),
         };
         let places =
             [cache::folder()?, cache::ogbench_folder()?].map(|folder| folder.join(task.dataset_file()));
@@ -159,15 +177,17 @@ impl Problem {
             let (data, held_out) = data.hold_out(holdout, seed).map_err(|e| Error::Config(e.to_string()))?;
             Ok(Loaded { data, held_out: Some(held_out), warnings })
         };
+        let whole = |data: Dataset, warnings: Vec<String>| match holdout {
+            0.0 => Ok(Loaded { data, held_out: None, warnings }),
+            _ => split(data, warnings),
+        };
         let task = match self {
             Problem::Ogbench(task) => task,
             Problem::Own(own) => {
                 let SourceData { dataset, warnings, .. } = own.read()?.clone();
-                return match holdout {
-                    0.0 => Ok(Loaded { data: dataset, held_out: None, warnings }),
-                    _ => split(dataset, warnings),
-                };
+                return whole(dataset, warnings);
             }
+            Problem::MudWorld(world) => return whole(world.data()?, Vec::new()),
         };
         let path = self.locate(file)?.ready()?;
         let load = |path: &Path| load(path, Labels::Task(task)).map_err(|e| Error::Load(e.to_string()));
@@ -194,6 +214,7 @@ impl Problem {
     pub fn environments(&self, episodes: usize, resources: &Resources) -> Result<Box<dyn EnvPool>, Error> {
         let task = match self {
             Problem::Ogbench(task) => task,
+            Problem::MudWorld(world) => return Ok(world.environments(episodes)),
             Problem::Own(Own { env: Some(env), .. }) => {
                 return Ok(open_env(env, resources.workers().min(episodes), resources.python.as_deref())?);
             }

@@ -1,18 +1,19 @@
 //! Runs: from a configuration to a directory with a trained agent, and from there to its policy again.
 
 use crate::config::{self, RunConfig, TrainConfig};
-use crate::differences::Differences;
+use crate::differences::{Differences, Names};
 use crate::error::Error;
+use crate::exact::Exact;
 use crate::own::Own;
 use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
-use album_agents::{Agent, Learner};
-use album_data::{ActionSpace, Dataset, Segments};
+use album_agents::{Agent, Learner, Metrics};
+use album_data::{ActionSpace, Dataset, Description, Segments};
 use album_nn::Pool;
 use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
-    Evaluator, Event, Identity, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
+    Evaluator, Event, Identity, Probe, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
 };
 use std::path::{Path, PathBuf};
 
@@ -132,6 +133,13 @@ impl Run {
     /// Trains to the end or until the flag is raised, and writes the report.
     pub fn train(mut self, stop: StopFlag, observer: &mut dyn FnMut(&Event<'_>)) -> Result<Finished, Error> {
         let identity = self.identity()?;
+        let untuned = !matches!(self.config.problem, Problem::Ogbench(_));
+        let gamma = self.config.setup()?.common().gamma;
+        let exact = if untuned { Exact::of(&self.loaded.data, gamma)? } else { None };
+        let probe = exact.as_ref().map(|exact| {
+            Box::new(|agent: &mut dyn Agent, metrics: &mut Metrics| exact.measure(agent, metrics))
+                as Box<Probe<'_>>
+        });
         let result = Trainer {
             agent: &mut self.agent,
             dataset: &self.loaded.data,
@@ -141,18 +149,27 @@ impl Run {
             schedule: schedule(&self.config),
             evaluator: self.evaluator,
             value_points: self.config.problem.value_points(self.loaded.data.observation_dim()),
-            watch: matches!(self.config.problem, Problem::Own(_)),
+            watch: untuned,
+            probe,
             stop,
             observer,
         }
         .train()?;
-        if let Problem::Own(own) = &self.config.problem {
+        if untuned {
+            let names = match &self.config.problem {
+                Problem::Own(own) => {
+                    let Description { observation_names, action_names, .. } = own.read()?.description.clone();
+                    Names { observations: observation_names, actions: action_names }
+                }
+                _ => Names::default(),
+            };
             let (data, held_out) = match &self.loaded.held_out {
                 Some(held_out) => (held_out, true),
                 None => (&self.loaded.data, false),
             };
-            let names = &own.read()?.description;
-            Differences::of(&mut self.agent, data, held_out, names).write(self.directory.path())?;
+            let mut differences = Differences::of(&mut self.agent, data, held_out, &names);
+            differences.exact = exact.as_ref().map(|exact| exact.compare(&mut self.agent));
+            differences.write(self.directory.path())?;
         }
         let page = report::write(self.directory.path())?;
         Ok(Finished { result, page })

@@ -202,3 +202,23 @@ fn fit_in_memory_and_train_from_a_file_agree() {
     let fitted = fit.run(&Source::of(data).read().unwrap().dataset).unwrap();
     assert_eq!(fitted.weights_sha256(), result.weights_sha256);
 }
+
+#[test]
+fn a_learned_policy_is_held_against_the_exact_optimum_of_its_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let overrides = Overrides {
+        problem: Some("mudworld-10-eps-greedy".parse().unwrap()),
+        set: ["steps=2000", "hidden=[64,64]", "eval_episodes=5"].map(str::to_owned).to_vec(),
+        ..Overrides::default()
+    };
+    let config = config::resolve(&overrides).unwrap().config;
+    let begun = Run::begin(config, &run, false, &Resources::default()).unwrap();
+    let result = begun.train(StopFlag::new(), &mut |_| {}).unwrap().result;
+    assert_eq!(result.evaluations.last().unwrap().episodes, 5);
+    let exact = Differences::read(&run).unwrap().unwrap().exact.unwrap();
+    let short = (exact.mean_v_star - exact.mean_policy_value) / exact.mean_v_star.abs();
+    assert!((0.0..0.05).contains(&(short + 1e-9)), "{short}: {} {}", exact.mean_v_star, exact.mean_policy_value);
+    let log = std::fs::read_to_string(run.join("train.csv")).unwrap();
+    assert!(log.lines().next().unwrap().contains("training/exact/q_error"));
+}

@@ -129,6 +129,7 @@ pub fn train(
         }),
         value_points: Some(ValuePoints::positions(&grid, 2)),
         watch: false,
+        probe: None,
         stop: options.stop,
         observer: options.observer,
     }
