@@ -218,7 +218,12 @@ fn a_learned_policy_is_held_against_the_exact_optimum_of_its_data() {
     assert_eq!(result.evaluations.last().unwrap().episodes, 5);
     let exact = Differences::read(&run).unwrap().unwrap().exact.unwrap();
     let short = (exact.mean_v_star - exact.mean_policy_value) / exact.mean_v_star.abs();
-    assert!((0.0..0.05).contains(&(short + 1e-9)), "{short}: {} {}", exact.mean_v_star, exact.mean_policy_value);
+    assert!(
+        (0.0..0.05).contains(&(short + 1e-9)),
+        "{short}: {} {}",
+        exact.mean_v_star,
+        exact.mean_policy_value
+    );
     let log = std::fs::read_to_string(run.join("train.csv")).unwrap();
     assert!(log.lines().next().unwrap().contains("training/exact/q_error"));
 }
