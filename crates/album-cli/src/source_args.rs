@@ -46,6 +46,7 @@ impl SourceArgs {
             ends: self.ends,
             actions: self.actions,
             action_bounds: self.action_bounds.clone().map_or_else(Vec::new, |bounds| bounds.0),
+            action_space: None,
             reward_last: self.reward_last,
         }
     }

@@ -101,7 +101,6 @@ mod tests {
             rewards: vec![-1.0, -2.0, 0.0, 4.0, 0.0],
             masks: vec![1.0, 1.0, 1.0, 0.0, 1.0],
             terminals: vec![false, false, true, false, true],
-            ..Rows::default()
         })
         .unwrap()
     }

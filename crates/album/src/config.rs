@@ -8,7 +8,7 @@ use crate::run;
 pub use album_agents::Preset;
 use album_agents::{AgentKind, Setup};
 use album_base::suggest;
-use album_data::{ActionSpace, Format, Source};
+use album_data::{Format, Source};
 use album_envs::EnvSpec;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -143,30 +143,30 @@ fn preset(
     let mut table = parse(if preset == Preset::Small { SMALL_LOOP } else { "" }, "preset")?;
     let mut settings = kind.preset(problem.environment(), preset)?;
     let mut chosen = Vec::new();
-    if preset == Preset::Own {
-        if let Some((data, usual)) = problem.untuned()? {
-            let Chosen { gamma, reward_scale, k, steps, holdout, why } =
-                Chosen::from_data(&data, gamma.or(usual));
-            let known = kind.defaults()?;
-            settings.insert("gamma".into(), gamma.into());
-            settings.insert("reward_scale".into(), reward_scale.into());
-            if known.contains_key("k") {
-                settings.insert("k".into(), toml::Value::Integer(k as i64));
-            }
-            let period = |parts: u64| toml::Value::Integer((steps / parts) as i64);
-            table.insert(
-                "train".into(),
-                toml::Value::Table(toml::Table::from_iter([
-                    ("steps".to_owned(), period(1)),
-                    ("log_every".to_owned(), period(100)),
-                    ("eval_every".to_owned(), period(10)),
-                    ("eval_episodes".to_owned(), toml::Value::Integer(20)),
-                    ("save_every".to_owned(), period(10)),
-                    ("holdout".to_owned(), holdout.into()),
-                ])),
-            );
-            chosen = why;
+    if preset == Preset::Own
+        && let Some((data, usual)) = problem.untuned()?
+    {
+        let Chosen { gamma, reward_scale, k, steps, holdout, why } =
+            Chosen::from_data(&data, gamma.or(usual));
+        let known = kind.defaults()?;
+        settings.insert("gamma".into(), gamma.into());
+        settings.insert("reward_scale".into(), reward_scale.into());
+        if known.contains_key("k") {
+            settings.insert("k".into(), toml::Value::Integer(k as i64));
         }
+        let period = |parts: u64| toml::Value::Integer((steps / parts) as i64);
+        table.insert(
+            "train".into(),
+            toml::Value::Table(toml::Table::from_iter([
+                ("steps".to_owned(), period(1)),
+                ("log_every".to_owned(), period(100)),
+                ("eval_every".to_owned(), period(10)),
+                ("eval_episodes".to_owned(), toml::Value::Integer(20)),
+                ("save_every".to_owned(), period(10)),
+                ("holdout".to_owned(), holdout.into()),
+            ])),
+        );
+        chosen = why;
     }
     table.insert(kind.name.to_owned(), toml::Value::Table(settings));
     Ok((table, chosen))
@@ -266,15 +266,15 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
             let source = match given {
                 Some(given) => {
                     overridden.push(format!("--data (command line) instead of [source] in {place}"));
-                    with_bounds_of(given.clone(), overrides.from.as_deref())?
+                    with_actions_of(given.clone(), overrides.from.as_deref())?
                 }
                 None => source.try_into().map_err(|e| Error::Config(format!("{place}: [source]: {e}")))?,
             };
-            (Problem::Own(Own::new(source, name)?.judged_in(env, score_range)?), None)
+            (Problem::Own(Box::new(Own::new(source, name)?.judged_in(env, score_range)?)), None)
         }
         (None, Some(source), None) if task.is_none() => {
             let own = Own::new(source.clone(), overrides.name.as_deref())?;
-            (Problem::Own(own.judged_in(env, score_range)?), None)
+            (Problem::Own(Box::new(own.judged_in(env, score_range)?)), None)
         }
         (problem, source, _) => {
             if overrides.env.is_some() || overrides.name.is_some() {
@@ -287,7 +287,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
                 Some(problem) => problem.clone(),
                 None => task.as_deref().unwrap_or(Problem::DEFAULT).parse()?,
             };
-            (problem, source.as_ref().map(|source| of_task(source)).transpose()?)
+            (problem, source.as_ref().map(of_task).transpose()?)
         }
     };
     if let Some(seed) = overrides.seed.filter(|&seed| i64::try_from(seed).is_err()) {
@@ -338,17 +338,12 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     Ok(Resolved { config, overridden: layers.overridden, chosen })
 }
 
-/// New data for the agent of a run: its actions are scaled as before, unless bounds are given.
-fn with_bounds_of(source: Source, from: Option<&Path>) -> Result<Source, Error> {
-    match from.map(run::action_space_of).transpose()? {
-        Some(ActionSpace::Continuous { low, high })
-            if source.action_bounds.is_empty()
-                && source.format().is_ok_and(|format| format != Format::Columns) =>
-        {
-            let action_bounds = low.into_iter().zip(high).map(|(low, high)| [low, high]).collect();
-            Ok(Source { action_bounds, ..source })
-        }
-        _ => Ok(source),
+/// New data for the agent of a run: its actions are what they were.
+fn with_actions_of(source: Source, from: Option<&Path>) -> Result<Source, Error> {
+    let imported = source.format().is_ok_and(|format| format == Format::Columns);
+    match from.filter(|_| source.action_bounds.is_empty() && !imported) {
+        Some(run) => Ok(Source { action_space: Some(run::action_space_of(run)?), ..source }),
+        None => Ok(source),
     }
 }
 
@@ -405,7 +400,7 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
         )));
     }
     let problem = match source {
-        Some(source) => Problem::Own(Own::new(source, Some(&task))?.judged_in(env, score_range)?),
+        Some(source) => Problem::Own(Box::new(Own::new(source, Some(&task))?.judged_in(env, score_range)?)),
         None if env.is_some() => {
             return Err(Error::Config(
                 "there is an [env] without a [source]; a task has its own environment".into(),

@@ -133,7 +133,6 @@ mod tests {
             rewards: vec![reward; rows],
             masks: vec![1.0; rows],
             terminals: (0..rows).map(|row| row % (length + 1) == length).collect(),
-            ..Rows::default()
         })
         .unwrap()
     }

@@ -35,7 +35,7 @@ pub enum Problem {
     /// A task of OGBench. PointMaze is native; all others run in the Python package.
     Ogbench(TaskName),
     /// One's own log.
-    Own(Own),
+    Own(Box<Own>),
     /// A gridworld whose exact values are known.
     MudWorld(MudWorldProblem),
 }
@@ -215,13 +215,14 @@ impl Problem {
         let task = match self {
             Problem::Ogbench(task) => task,
             Problem::MudWorld(world) => return Ok(world.environments(episodes)),
-            Problem::Own(Own { env: Some(env), .. }) => {
+            Problem::Own(own) => {
+                let Some(env) = &own.env else {
+                    return Err(Error::Config(format!(
+                        "{self} has no environment to evaluate in; train with --env gymnasium:ID or --env \
+                         FILE.py:FUNCTION"
+                    )));
+                };
                 return Ok(open_env(env, resources.workers().min(episodes), resources.python.as_deref())?);
-            }
-            Problem::Own(_) => {
-                return Err(Error::Config(format!(
-                    "{self} has no environment to evaluate in; train with --env gymnasium:ID or --env FILE.py:FUNCTION"
-                )));
             }
         };
         let count = if self.is_native() { episodes } else { resources.workers().min(episodes) };

@@ -4,7 +4,6 @@ use crate::config::{self, RunConfig, TrainConfig};
 use crate::differences::{Differences, Names};
 use crate::error::Error;
 use crate::exact::Exact;
-use crate::own::Own;
 use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
@@ -361,7 +360,9 @@ fn evaluator(config: &RunConfig, data: &Dataset, resources: &Resources) -> Resul
         return Ok(None);
     }
     let envs = config.problem.environments(episodes, resources)?;
-    if let Problem::Own(Own { env: Some(env), .. }) = &config.problem {
+    if let Problem::Own(own) = &config.problem
+        && let Some(env) = &own.env
+    {
         envs.shape().check_data(&env.to_string(), data.observation_dim(), data.action_space())?;
     }
     let native = config.problem.is_native();

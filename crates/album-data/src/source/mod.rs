@@ -78,6 +78,9 @@ pub struct Source {
     /// The least and greatest value of actions: one pair for all numbers of an action, or one for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub action_bounds: Vec<[f32; 2]>,
+    /// The action space of an agent that goes on learning from these files: actions beyond its bounds are clipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_space: Option<ActionSpace>,
     /// The reward of the last transition of every episode, in place of recorded rewards; the others are 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward_last: Option<f32>,

@@ -181,14 +181,14 @@ impl Opened {
         warnings.extend(ignored(&roles, first.fields()));
         let action_kinds = roles.action.iter().map(|&i| first.fields()[i].kind).collect();
         let bounds = given_bounds(source, layout.action_dim(), first.place())?;
-        let known_space = facts.action_space;
+        let known_space = source.action_space.clone().or(facts.action_space);
         if let Some(space) = &known_space
             && space.dim() != layout.action_dim()
         {
             return Err(DataError::Columns {
                 place: first.place().clone(),
                 problem: format!(
-                    "found actions of {} numbers, expected {} as the file's own action space says",
+                    "found actions of {} numbers, expected {} as the known action space says",
                     layout.action_dim(),
                     space.dim()
                 ),
@@ -331,7 +331,7 @@ impl Opened {
             && (outside(&space, &seen.actions.min).is_some() || outside(&space, &seen.actions.max).is_some())
         {
             warnings.push(
-                "some actions lie outside the bounds of the file's own action space: they are clipped to it"
+                "some actions lie outside the bounds of the known action space: they are clipped to it"
                     .to_owned(),
             );
         }
