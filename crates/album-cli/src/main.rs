@@ -33,7 +33,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Train an agent; without a task, ALBUM on PointMaze
-    Train(train::TrainArgs),
+    Train(Box<train::TrainArgs>),
     /// Resume a run that was stopped, bit for bit
     Resume(train::ResumeArgs),
     /// Evaluate the policy of a run

@@ -272,7 +272,7 @@ fn log_text(r: &LogReport, args: &Args) -> String {
     }
     match r.certain {
         Some(certain) => {
-            lines.push(("certain", format!("the gain is above 0 beyond doubt in {} states", count(certain))))
+            lines.push(("certain", format!("the gain is above 0 beyond doubt in {} states", count(certain))));
         }
         None => lines.push(("certain", "not asked; --bootstrap 200 tells gains from chance".into())),
     }

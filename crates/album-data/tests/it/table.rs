@@ -86,7 +86,8 @@ fn npz_arrays_are_columns() {
         .visit(&["list", "count"], 2, |part| {
             assert_eq!(part.first, rows);
             rows += part.columns[1].len();
-            Ok::<_, DataError>(assert!(part.columns.iter().all(|column| column.len() <= 2)))
+            assert!(part.columns.iter().all(|column| column.len() <= 2));
+            Ok::<_, DataError>(())
         })
         .unwrap();
     assert_eq!(rows, 5);

@@ -208,8 +208,8 @@ fn a_learned_policy_is_held_against_the_exact_optimum_of_its_data() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     let overrides = Overrides {
-        problem: Some("mudworld-10-eps-greedy".parse().unwrap()),
-        set: ["steps=2000", "hidden=[64,64]", "eval_episodes=5"].map(str::to_owned).to_vec(),
+        problem: Some("mudworld-8-eps-greedy".parse().unwrap()),
+        set: ["steps=4000", "hidden=[64,64]", "eval_episodes=5"].map(str::to_owned).to_vec(),
         ..Overrides::default()
     };
     let config = config::resolve(&overrides).unwrap().config;
