@@ -153,7 +153,7 @@ impl Trainer<'_> {
         let mut validation = self.held_out.map(|held_out| Assessor::new(self.agent, held_out)).transpose()?;
         let mut held_out_metrics = Metrics::new();
         let gamma = self.agent.segments().gamma;
-        let watched = |data: &Dataset| Watch::new(data, gamma);
+        let watched = |data: &Dataset| Watch::new(data, gamma, self.schedule.steps);
         let mut watch = self.watch.then(|| watched(self.dataset));
         let watch_held_out = self.held_out.filter(|_| self.watch).map(watched);
         let total = self.schedule.steps;

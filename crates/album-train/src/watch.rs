@@ -18,11 +18,13 @@ pub(crate) struct Watch {
     observed: f64,
     /// The values that rewards like these can add up to.
     range: [f64; 2],
+    /// The first steps, in which V comes from its initialisation, count for nothing.
+    from: u64,
     warned: bool,
 }
 
 impl Watch {
-    pub(crate) fn new(data: &Dataset, gamma: f64) -> Self {
+    pub(crate) fn new(data: &Dataset, gamma: f64, steps: u64) -> Self {
         let episodes = data.episodes();
         let acting: Vec<usize> = (0..episodes.len()).filter(|&e| episodes.length(e) > 0).collect();
         let chosen = acting.iter().step_by(acting.len().div_ceil(EPISODES).max(1));
@@ -42,6 +44,7 @@ impl Watch {
             dim: data.observation_dim(),
             observed: observed / count.max(1) as f64,
             range: value_range(data, gamma),
+            from: steps / 5,
             warned: false,
         }
     }
@@ -62,7 +65,7 @@ impl Watch {
         let (least, most) = (of("value/v_min")?, of("value/v_max")?);
         let [low, high] = self.range;
         let slack = 0.1 * (high - low);
-        if self.warned || (least >= low - slack && most <= high + slack) {
+        if self.warned || step < self.from || (least >= low - slack && most <= high + slack) {
             return None;
         }
         self.warned = true;
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn returns_of_initial_states_and_their_range() {
-        let watch = Watch::new(&data(), 0.5);
+        let watch = Watch::new(&data(), 0.5, 10);
         // -1 - 0.5 * 2 and 4.
         assert_eq!((watch.observed, watch.states), (1.0, vec![0.0, 3.0]));
         assert_eq!(watch.range, [-4.0, 8.0]);
@@ -115,9 +118,10 @@ mod tests {
 
     #[test]
     fn the_alarm_rings_once() {
-        let mut watch = Watch::new(&data(), 0.5);
+        let mut watch = Watch::new(&data(), 0.5, 10);
         let metrics = |low: f64, high: f64| vec![("value/v_min".into(), low), ("value/v_max".into(), high)];
-        assert_eq!(watch.alarm(1, &metrics(-4.5, 8.5)), None);
+        assert_eq!(watch.alarm(1, &metrics(-4.5, 80.0)), None); // fresh networks
+        assert_eq!(watch.alarm(2, &metrics(-4.5, 8.5)), None);
         assert!(watch.alarm(2, &metrics(-4.5, 80.0)).unwrap().contains("-4.0000 to 8.0000 at most"));
         assert_eq!(watch.alarm(3, &metrics(-4.5, 90.0)), None);
     }
