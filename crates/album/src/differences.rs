@@ -52,6 +52,8 @@ pub struct Actions {
     pub name: String,
     /// The middle of each bin, in physical units, or the index of each choice.
     pub at: Vec<f64>,
+    /// Whether these are choices and not bins of numbers.
+    pub discrete: bool,
     /// The share of recorded actions in each bin.
     pub recorded: Vec<f64>,
     /// The share of the policy's actions in each bin.
@@ -242,7 +244,7 @@ impl Actions {
             choices => format!("choice ({})", choices.join(", ")),
         };
         let at = (0..n).map(|choice| choice as f64).collect();
-        Actions { name, at, recorded: share(recorded), policy: share(policy) }
+        Actions { name, at, discrete: true, recorded: share(recorded), policy: share(policy) }
     }
 
     fn binned(name: String, [low, high]: [f32; 2], recorded: &[f32], policy: &[f32]) -> Self {
@@ -256,18 +258,19 @@ impl Actions {
             shares
         };
         let at = (0..BINS).map(|bin| low + (bin as f64 + 0.5) * width).collect();
-        Actions { name, at, recorded: share(recorded), policy: share(policy) }
+        Actions { name, at, discrete: false, recorded: share(recorded), policy: share(policy) }
     }
 
     fn plot(&self) -> Plot {
         let line = |shares: &[f64]| self.at.iter().copied().zip(shares.iter().copied()).collect::<Vec<_>>();
-        Plot::new(self.name.clone())
-            .size(440.0, 240.0)
-            .y_label("share")
-            .y_include(0.0)
-            .line("recorded", &line(&self.recorded))
-            .line("policy", &line(&self.policy))
-            .legend(Legend::Right)
+        let plot = Plot::new(self.name.clone()).size(440.0, 240.0).y_label("share").y_include(0.0);
+        let (recorded, policy) = (line(&self.recorded), line(&self.policy));
+        let plot = if self.discrete {
+            plot.x_ticks(&self.at).points("recorded", &recorded).points("policy", &policy)
+        } else {
+            plot.line("recorded", &recorded).line("policy", &policy)
+        };
+        plot.legend(Legend::Right)
     }
 }
 

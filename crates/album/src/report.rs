@@ -109,8 +109,8 @@ pub fn episodes(config: &RunConfig, learned: usize, held_out: Option<usize>) -> 
 fn success(page: Page, records: &Records) -> Page {
     let series = |name: &str| records.eval.series(&format!("evaluation/{name}"));
     let (mean, low, high) = (series("success"), series("success_low"), series("success_high"));
-    if mean.is_empty() {
-        return page;
+    if mean.iter().all(|point| point.1.is_nan()) {
+        return returns(page, &series("episode.return"), &series("episode.length"));
     }
     let plot = Plot::new("")
         .size(720.0, 340.0)
@@ -134,6 +134,27 @@ fn success(page: Page, records: &Records) -> Page {
     }
     page.section("Success")
         .figure("success", plot, "Share of evaluation episodes that solved the task, with Wilson's interval.")
+        .table(table.caption("Means over the episodes of each evaluation."))
+}
+
+/// Evaluations in an environment that knows of no success.
+fn returns(page: Page, returns: &[(f64, f64)], lengths: &[(f64, f64)]) -> Page {
+    if returns.is_empty() {
+        return page;
+    }
+    let plot = Plot::new("")
+        .size(720.0, 340.0)
+        .x_label(STEP)
+        .y_label("return")
+        .x_include(0.0)
+        .markers("mean over the episodes", returns);
+    let mut table = Table::new(["step", "return", "length"]);
+    for (&(step, mean), &(_, length)) in returns.iter().zip(lengths) {
+        table =
+            table.row([Entry::from(grouped(step as i64)), Entry::fixed(mean, 1), Entry::fixed(length, 1)]);
+    }
+    page.section("Returns")
+        .figure("returns", plot, "Mean sum of rewards of evaluation episodes.")
         .table(table.caption("Means over the episodes of each evaluation."))
 }
 
