@@ -32,7 +32,7 @@ pub struct Episode {
 }
 
 /// The episodes of one evaluation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Updates done before it.
     pub step: u64,
@@ -105,7 +105,7 @@ pub struct EvaluationPlan {
 }
 
 /// The result of a [`EvaluationPlan`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outcome {
     /// The episodes.
     pub evaluation: Evaluation,

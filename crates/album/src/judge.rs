@@ -73,16 +73,22 @@ pub fn judge(run: &Path, look: &Look, resources: &Resources, stop: &StopFlag) ->
     let step = checkpoint.step();
     let seeds = episode_seeds(look.seed.unwrap_or(config.seed), step, look.episodes);
     let plan = EvaluationPlan { step, seeds, paths: 0, videos: look.videos.min(look.episodes) };
-    let mut envs = config.problem.environments(look.episodes, resources)?;
-    let blueprint = agent.blueprint();
-    envs.shape().check_data(
-        &config.problem.to_string(),
-        blueprint.encoding.observation_dim(),
-        &blueprint.action_space(),
-    )?;
-    let outcome = evaluate(agent.policy().as_mut(), envs.as_mut(), &plan, stop)?;
-    let Some(Outcome { evaluation, seconds, warnings, videos }) = outcome else {
-        return Err(Error::Stopped("evaluation stopped; nothing was changed".into()));
+    let mut envs = match look.episodes {
+        0 => None,
+        episodes => Some(config.problem.environments(episodes, resources)?),
+    };
+    let Outcome { evaluation, seconds, warnings, videos } = match &mut envs {
+        None => Outcome::default(),
+        Some(envs) => {
+            let blueprint = agent.blueprint();
+            envs.shape().check_data(
+                &config.problem.to_string(),
+                blueprint.encoding.observation_dim(),
+                &blueprint.action_space(),
+            )?;
+            let outcome = evaluate(agent.policy().as_mut(), envs.as_mut(), &plan, stop)?;
+            outcome.ok_or_else(|| Error::Stopped("evaluation stopped; nothing was changed".into()))?
+        }
     };
     let mut films = Vec::new();
     for (number, frames) in videos.iter().enumerate() {
@@ -107,8 +113,12 @@ pub fn judge(run: &Path, look: &Look, resources: &Resources, stop: &StopFlag) ->
         eval_seconds: seconds,
         ..RunResult::of(&checkpoint, step == config.train.steps, agent.parameters())
     }
-    .with_score(config.problem.score_range())
-    .with_versions(envs.versions());
-    let (workers, slots, episodes) = (envs.workers(), envs.slots(), evaluation.episodes);
+    .with_score(config.problem.score_range());
+    let result = match &envs {
+        Some(envs) => result.with_versions(envs.versions()),
+        None => result,
+    };
+    let (workers, slots) = envs.as_ref().map_or((0, 0), |envs| (envs.workers(), envs.slots()));
+    let episodes = evaluation.episodes;
     Ok(Judgement { result, workers, slots, episodes, warnings, videos: films, critic })
 }

@@ -116,7 +116,7 @@ fn a_python_without_ogbench_is_refused_before_there_is_a_run() {
     fails(
         folder,
         &train(python.to_str().unwrap(), "run", &[]),
-        3,
+        5,
         &["no module ogbench", "album setup ogbench"],
     );
     assert!(!folder.join("run").exists());
