@@ -5,7 +5,6 @@ mod solve;
 mod step;
 
 use album::Error as Failure;
-use album_experiments::bench::peak_mib;
 use clap::Subcommand;
 
 /// What to measure.
@@ -32,8 +31,4 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         What::Cost(args) => cost::run(args),
         What::Solve(args) => solve::run(args),
     }
-}
-
-fn median<T>(rounds: &[T], value: impl Fn(&T) -> f64) -> f64 {
-    album_stats::median(rounds.iter().map(value)).unwrap_or(f64::NAN)
 }

@@ -1,6 +1,7 @@
-//! How long a training step takes on this machine, at the sizes of antmaze-large.
+//! How long a training step takes on this machine, at the sizes of antmaze-large, and an exact solution.
 
 pub mod cost;
+pub mod solve;
 pub mod step;
 
 use album::Error;
