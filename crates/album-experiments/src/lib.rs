@@ -10,7 +10,7 @@
 //! - [`measure`]: what runs scored, in the words of the published tables; [`mod@estimate`]: each number with its interval,
 //!   beside the published one;
 //! - [`tables`], [`figures`], [`cost`]: what a report shows; [`write()`]: the report;
-//! - [`bench`]: the time and memory of a training step on this machine.
+//! - [`mod@bench`]: the time and memory of a training step on this machine.
 //!
 //! ```
 //! use album_experiments::{Experiment, Plan, Results, Scale, Selection, Status};
