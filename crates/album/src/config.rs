@@ -146,11 +146,14 @@ fn preset(
     if preset == Preset::Own
         && let Some((data, usual)) = problem.untuned()?
     {
-        let Chosen { gamma, reward_scale, k, steps, holdout, why } =
+        let Chosen { gamma, reward_scale, k, steps, holdout, discrete_policy, why } =
             Chosen::from_data(&data, gamma.or(usual));
         let known = kind.defaults()?;
         settings.insert("gamma".into(), gamma.into());
         settings.insert("reward_scale".into(), reward_scale.into());
+        if let Some(policy) = discrete_policy.filter(|_| known.contains_key("discrete_policy")) {
+            settings.insert("discrete_policy".into(), policy.into());
+        }
         if known.contains_key("k") {
             settings.insert("k".into(), toml::Value::Integer(k as i64));
         }

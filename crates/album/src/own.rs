@@ -1,8 +1,9 @@
 //! People's own data: a log, perhaps an environment, and hyperparameters that suit it without tuning.
 
 use crate::error::Error;
-use album_data::{Dataset, Source, SourceData};
+use album_data::{ActionSpace, Dataset, Source, SourceData};
 use album_envs::EnvSpec;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// A log of one's own, under a name.
@@ -73,6 +74,8 @@ pub(crate) struct Chosen {
     pub k: usize,
     pub steps: u64,
     pub holdout: f64,
+    /// How ALBUM's policy of choices follows from its values, where actions are discrete.
+    pub discrete_policy: Option<&'static str>,
     pub why: Vec<String>,
 }
 
@@ -110,8 +113,20 @@ impl Chosen {
         why.push(format!("k = {k}, steps = {steps}: {} transitions", data.len()));
         let with_steps = (0..episodes.len()).filter(|&episode| episodes.length(episode) > 0).count();
         let holdout = if with_steps >= 10 { 0.1 } else { 0.0 };
-        Chosen { gamma, reward_scale, k, steps, holdout, why }
+        let discrete_policy = matches!(data.action_space(), ActionSpace::Discrete { .. })
+            .then(|| if states_repeat(data) { "best" } else { "awr" });
+        Chosen { gamma, reward_scale, k, steps, holdout, discrete_policy, why }
     }
+}
+
+/// Whether most states were acted in more than once. Then Q knows several choices of a state, and the best of them can be
+/// taken; elsewhere Q only guesses what was not tried.
+fn states_repeat(data: &Dataset) -> bool {
+    const LOOK: usize = 50_000;
+    let looked = data.len().min(LOOK);
+    let bits = |t: usize| data.observation(t).iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+    let distinct: HashSet<Vec<u32>> = (0..looked).map(bits).collect();
+    distinct.len() <= looked / 2
 }
 
 fn three_digits(x: f64) -> f64 {
@@ -145,6 +160,27 @@ mod tests {
         assert!((chosen.reward_scale / tenfold.reward_scale - 10.0).abs() < 0.01);
         let given = Chosen::from_data(&walk(3, 6, 0.0), Some(0.5));
         assert_eq!((given.gamma, given.reward_scale, given.k, given.holdout), (0.5, 1.0, 3, 0.0));
+        assert_eq!(given.discrete_policy, None);
+    }
+
+    #[test]
+    fn the_best_choice_is_taken_only_where_states_repeat() {
+        let data = |distinct: bool| {
+            let observations =
+                (0..40).map(|row| if distinct { row as f32 } else { (row % 4) as f32 }).collect();
+            let rows = Rows {
+                observation_dim: 1,
+                action_dim: 1,
+                observations,
+                actions: vec![0.0; 40],
+                rewards: vec![0.0; 40],
+                masks: vec![1.0; 40],
+                terminals: (0..40).map(|row| row % 10 == 9).collect(),
+            };
+            Dataset::in_space(rows, ActionSpace::Discrete { n: 2 }).unwrap()
+        };
+        assert_eq!(Chosen::from_data(&data(true), None).discrete_policy, Some("awr"));
+        assert_eq!(Chosen::from_data(&data(false), None).discrete_policy, Some("best"));
     }
 
     #[test]
