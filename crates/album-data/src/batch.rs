@@ -125,6 +125,11 @@ impl Batch {
         View::new(&self.next_actions, self.len(), self.action_dim)
     }
 
+    /// The same, to put the actions of another policy in their place.
+    pub fn next_actions_mut(&mut self) -> &mut [f32] {
+        &mut self.next_actions
+    }
+
     /// The actions from `a` on, [`chunk`](Batch::chunk) of them in a row, which is that many
     /// times as wide as an action. After the end of an episode its last action is repeated.
     pub fn chunks(&self) -> View<'_> {

@@ -78,6 +78,7 @@ mod formats;
 mod limits;
 mod load;
 pub mod ogbench;
+mod parallel;
 pub mod returns;
 mod sampler;
 mod segments;
@@ -103,6 +104,7 @@ pub use load::{
 pub use sampler::Sampler;
 pub use segments::{AfterGoal, KStepTail, SegmentConfig, SegmentError, Segments};
 pub use source::{
-    ActionKind, ColumnMap, ColumnMapError, Description, EndCounts, Ends, Format, Source, SourceData,
+    ActionKind, ColumnMap, ColumnMapError, Description, Elements, EndCounts, Ends, Format, LentArray, Source,
+    SourceData,
 };
 pub use view::View;

@@ -10,9 +10,14 @@ const READ: [&str; 3] = ["observations", "actions", "terminals"];
 /// Only where a row is a transition.
 const READ_OF_TRANSITIONS: [&str; 2] = ["next_observations", "timeouts"];
 const LABELS: [&str; 2] = ["rewards", "masks"];
-/// The simulator's state, of which tasks are labelled; a recipe's stamp; the episodes of a folder. Nobody
-/// who has them expects an agent to see them.
-const ASIDE: [&str; 5] = ["qpos", "qvel", "button_states", "album_recipe", "episodes"];
+/// The simulator's state, of which tasks are labelled; the episodes of a folder. Nobody who has them expects an agent to
+/// see them.
+const ASIDE: [&str; 4] = ["qpos", "qvel", "button_states", "episodes"];
+
+/// Whether an array is album's own note of how a file was recorded.
+pub(crate) fn is_note(name: &str) -> bool {
+    name.starts_with("album_")
+}
 
 /// A sentence for every array that is not read, and why. Without `labels`, all that are known are kept.
 pub(crate) fn ignored(source: &Arrays, labels: Option<Labels<'_>>) -> Vec<String> {
@@ -26,6 +31,7 @@ pub(crate) fn ignored(source: &Arrays, labels: Option<Labels<'_>>) -> Vec<String
     let why = |name: &str| {
         if READ.contains(&name)
             || ASIDE.contains(&name)
+            || is_note(name)
             || (transitions && READ_OF_TRANSITIONS.contains(&name))
         {
             return None;

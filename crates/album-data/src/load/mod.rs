@@ -2,7 +2,7 @@
 
 pub(crate) mod arrays;
 pub(crate) mod checks;
-mod ignored;
+pub(crate) mod ignored;
 mod labels;
 pub(crate) mod transitions;
 mod validation;

@@ -16,7 +16,7 @@ pub(crate) struct EpisodeArrays {
 }
 
 /// Where the episodes are.
-pub(crate) trait EpisodeStore {
+pub(crate) trait EpisodeStore: Sync {
     fn len(&self) -> usize;
     /// What users call an episode.
     fn name(&self, episode: usize) -> String;

@@ -67,7 +67,7 @@ pub(crate) struct Facts {
 }
 
 /// One file as rows.
-pub(crate) trait LogFile {
+pub(crate) trait LogFile: Sync {
     fn place(&self) -> &Place;
     fn fields(&self) -> &[Field];
     /// Reads some of the fields, part by part in order.
@@ -103,7 +103,7 @@ impl From<DataError> for Stop {
 
 /// How many rows of so many bytes to read at a time.
 pub(crate) fn part_rows(row_bytes: usize) -> usize {
-    ((4 << 20) / row_bytes.max(1)).clamp(1, PART_ROWS)
+    ((2 << 20) / row_bytes.max(1)).clamp(1, PART_ROWS)
 }
 
 impl Values {

@@ -6,6 +6,7 @@
 //! chunk      parts of a table as rows of numbers
 //! assemble   rows -> episodes of states: the one place that knows what ends an episode, and how
 //! space      bounds or choices of the actions
+//! lent       arrays in memory, as a file would hold them
 //! episodes   a table of logs that have a file or group for each episode
 //! open       formats, from the contents of files
 //! read       all of them in a row
@@ -15,6 +16,7 @@ mod assemble;
 mod chunk;
 mod columns;
 pub(crate) mod episodes;
+pub(crate) mod lent;
 pub(crate) mod log;
 pub(crate) mod open;
 pub(crate) mod read;
@@ -32,6 +34,7 @@ use crate::error::DataError;
 use crate::load::Unchecked;
 
 pub use columns::{ColumnMap, ColumnMapError};
+pub use lent::{Elements, LentArray};
 pub use open::Format;
 
 /// A log of decisions: files or folders that are one dataset, and what cannot be read off them.
@@ -156,11 +159,40 @@ impl Source {
         Self { paths: vec![path.into()], ..Self::default() }
     }
 
+    /// Whether the files have to speak for themselves.
+    pub fn says_nothing(&self) -> bool {
+        *self == Self { paths: self.paths.clone(), ..Self::default() }
+    }
+
     /// Reads everything. Rows of one episode follow each other in the order of their steps; a transition whose
     /// successor was not recorded is kept where the task was over (its successor does not matter) and dropped where
     /// the recording was cut.
     pub fn read(&self) -> Result<SourceData, DataError> {
         let (data, description) = read::read(self, crate::load::checks::OnBad::Refuse)?;
+        Ok(SourceData { dataset: data.dataset, description, warnings: data.warnings })
+    }
+
+    /// [`read`](Self::read) of arrays in memory, by the names that they would have in an npz file; `paths` is not asked.
+    /// Each number is copied once, into the dataset.
+    ///
+    /// ```
+    /// use album_data::{Elements, Ends, LentArray, Source};
+    ///
+    /// # fn main() -> Result<(), album_data::DataError> {
+    /// let array = |name: &str, elements| LentArray { name: name.into(), shape: vec![3], elements };
+    /// let arrays = [
+    ///     array("observations", Elements::F32(&[0.0, 1.0, 2.0])),
+    ///     array("actions", Elements::F64(&[20.0, 60.0, 100.0])),
+    ///     array("rewards", Elements::F64(&[-1.0, -1.0, 10.0])),
+    ///     array("dones", Elements::Bool(&[false, false, true])),
+    /// ];
+    /// let data = Source { ends: Some(Ends::Terminal), ..Source::default() }.read_lent(&arrays)?;
+    /// assert_eq!((data.dataset.len(), data.dataset.action(1)), (3, &[0.0][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_lent(&self, arrays: &[LentArray<'_>]) -> Result<SourceData, DataError> {
+        let (data, description) = read::read_lent(self, arrays, crate::load::checks::OnBad::Refuse)?;
         Ok(SourceData { dataset: data.dataset, description, warnings: data.warnings })
     }
 

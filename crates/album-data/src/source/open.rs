@@ -40,10 +40,12 @@ pub enum Format {
     Csv,
     /// Folders of LeRobot v3.
     Lerobot,
+    /// Arrays that were never in a file.
+    Memory,
 }
 
 impl Format {
-    /// Every format.
+    /// Every format of files.
     pub const ALL: [Self; 9] = [
         Self::Npz,
         Self::Npy,
@@ -68,6 +70,7 @@ impl Format {
             Self::Parquet => "parquet",
             Self::Csv => "csv",
             Self::Lerobot => "lerobot",
+            Self::Memory => "memory",
         }
     }
 }
@@ -260,6 +263,7 @@ pub(crate) fn tables(format: Format, files: &[PathBuf]) -> Result<Vec<Box<dyn Lo
             Format::Minari if path.is_dir() => minari::open(path)?,
             Format::Minari => Box::new(groups::table(path, None, "episode_", Facts::default())?),
             Format::Parquet | Format::Lerobot | Format::Csv => Box::new(TableLog::open(path)?),
+            Format::Memory => return Err(unknown(path)),
         });
     }
     Ok(tables)

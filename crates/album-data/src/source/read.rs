@@ -6,12 +6,15 @@ use crate::action_space::ActionSpace;
 use crate::dataset::{Dataset, take_in};
 use crate::episodes::Episodes;
 use crate::error::{DataError, Place};
+use crate::formats::npz::log::ArraysTable;
 use crate::formats::table::Text;
 use crate::load::checks::{BadNumbers, OnBad, Problem};
 use crate::load::{Labels, Unchecked, load, load_unchecked};
+use crate::parallel::visit_ahead;
 use crate::source::assemble::{Assembler, Rules, Seen};
 use crate::source::chunk::{Builder, Chunk, Layout};
 use crate::source::columns::{Roles, is_sure_terminal};
+use crate::source::lent::LentArray;
 use crate::source::log::{END_STATE, EPISODE, Field, Kind, LogFile, Part, Stop, Values};
 use crate::source::open::{self, Format};
 use crate::source::sink::{Memory, Sink};
@@ -22,9 +25,9 @@ use crate::source::{Description, EndCounts, Source};
 const MAX_CATEGORIES: usize = 1000;
 
 /// A source whose files are open and whose columns have a meaning.
-pub(crate) struct Opened {
+pub(crate) struct Opened<'a> {
     pub format: Format,
-    pub tables: Vec<Box<dyn LogFile>>,
+    pub tables: Vec<Box<dyn LogFile + 'a>>,
     pub layout: Layout,
     pub rules: Rules,
     /// The types of the action's columns.
@@ -40,7 +43,26 @@ pub(crate) fn read(source: &Source, on_bad: OnBad) -> Result<(Unchecked, Descrip
     if format == Format::Columns {
         return read_columns(source, &files[0], on_bad);
     }
-    let opened = Opened::new(source, format, &files)?;
+    let opened = Opened::new(source, format, open::tables(format, &files)?)?;
+    gathered(source, &opened, on_bad)
+}
+
+/// [`read`] of arrays in memory.
+pub(crate) fn read_lent(
+    source: &Source,
+    arrays: &[LentArray<'_>],
+    on_bad: OnBad,
+) -> Result<(Unchecked, Description), DataError> {
+    let table: Box<dyn LogFile + '_> = Box::new(ArraysTable::lent(arrays)?);
+    gathered(source, &Opened::new(source, Format::Memory, vec![table])?, on_bad)
+}
+
+/// All rows, in memory.
+fn gathered(
+    source: &Source,
+    opened: &Opened<'_>,
+    on_bad: OnBad,
+) -> Result<(Unchecked, Description), DataError> {
     let mut memory = Memory { action_dim: opened.layout.action_dim(), ..Memory::default() };
     let seen = opened.feed(&mut memory, on_bad)?;
     let finished = opened.finish(source, seen, on_bad)?;
@@ -147,9 +169,12 @@ pub(crate) struct Finished {
     pub bad: Vec<BadNumbers>,
 }
 
-impl Opened {
-    pub fn new(source: &Source, format: Format, files: &[std::path::PathBuf]) -> Result<Self, DataError> {
-        let tables = open::tables(format, files)?;
+impl<'a> Opened<'a> {
+    pub fn new(
+        source: &Source,
+        format: Format,
+        tables: Vec<Box<dyn LogFile + 'a>>,
+    ) -> Result<Self, DataError> {
         let Some(first) = tables.first() else {
             return Err(DataError::NoTransitions { place: Place::default() });
         };
@@ -158,7 +183,7 @@ impl Opened {
         if source.reward_last.is_some() {
             roles.reward.clear();
         }
-        let arrays = matches!(format, Format::Npz | Format::Npy);
+        let arrays = matches!(format, Format::Npz | Format::Npy | Format::Memory);
         if arrays
             && roles.mask.is_some()
             && roles.timeout.is_none()
@@ -224,7 +249,7 @@ impl Opened {
             let table = table.as_ref();
             let builder = Builder::new(table, &self.layout);
             let mut fresh = true;
-            table.visit(&self.columns_of(table)?, &mut |part| {
+            visit_ahead(table, &self.columns_of(table)?, &mut |part| {
                 if part.rows == 0 {
                     return Ok(());
                 }
@@ -467,7 +492,10 @@ fn check_widths(roles: &Roles, table: &dyn LogFile) -> Result<(), DataError> {
 }
 
 /// The texts of every text column among observations and actions, sorted; those of next observations are shared.
-fn categories(roles: &Roles, tables: &[Box<dyn LogFile>]) -> Result<HashMap<String, Vec<String>>, DataError> {
+fn categories(
+    roles: &Roles,
+    tables: &[Box<dyn LogFile + '_>],
+) -> Result<HashMap<String, Vec<String>>, DataError> {
     let fields = tables[0].fields();
     let is_text = |i: &usize| fields[*i].kind == Kind::Text;
     // Names of columns with the same categories.

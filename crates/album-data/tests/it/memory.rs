@@ -8,7 +8,7 @@ use album_data::columns::{Import, import, import_source};
 use album_data::ogbench::load_task;
 use album_data::{NpzWriter, Source};
 
-const ROWS: usize = 150_000;
+const ROWS: usize = 250_000;
 const TASK: &str = "scene-play-singletask-task2-v0";
 
 /// In a process of its own: loads the file in `ALBUM_TEST_LOAD`, or imports it, and prints the peak in kB.

@@ -364,6 +364,7 @@ fn imports_keep_rewards_masks_and_every_transition() {
     arrays.push(("rewards", numbers(&[1.0, 2.0, 9.0, 3.0, 4.0, 9.0])));
     arrays.push(("masks", numbers(&[1.0, 0.0, 9.0, 1.0, 1.0, 9.0])));
     arrays.push(("infos", numbers(&[0.0; 6])));
+    arrays.push(("album_packages", numbers(&[0.0; 3])));
     write(&path, &arrays);
     let (columns, imported) = folder(&path);
     assert_eq!(imported.warnings, ["array `infos` is ignored: no dataset has an array of this name"]);

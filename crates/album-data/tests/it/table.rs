@@ -185,6 +185,44 @@ fn refusals_name_the_place() {
     assert!(message(TableWriter::write(&dir.path().join("x.txt"), &[])).contains(".parquet, .csv or .npz"));
 }
 
+/// Lines without quotes are parsed in parallel, and from the first quote on record by record: with the same result.
+#[test]
+fn quotes_may_begin_anywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = 60_000;
+    let line = |row: usize, quoted: bool, end: &str| {
+        let label = if quoted { format!("\"n{}\"", row % 7) } else { format!("n{}", row % 7) };
+        format!("{row},{label},{}.5{end}", row % 100)
+    };
+    let text = |quoted: fn(usize) -> bool, end: &str| {
+        let lines: String = (0..rows).map(|row| line(row, quoted(row), end)).collect();
+        format!("id,name,x{end}{lines}")
+    };
+    let read = |name: &str, text: String| {
+        let table = Table::open(&[file(&dir, name, text)]).unwrap();
+        assert_eq!(table.rows(), rows);
+        table.read(&["x", "name", "id"]).unwrap()
+    };
+    let plain = read("plain.csv", text(|_| false, "\n"));
+    let ColumnData::Int(ids) = &plain[2] else { panic!("{:?}", plain[2].kind()) };
+    assert!(ids.iter().enumerate().all(|(row, &id)| row as i64 == id));
+    for (name, quoted) in
+        [("first", (|row| row == 0) as fn(usize) -> bool), ("late", |row| row > 50_000), ("all", |_| true)]
+    {
+        assert_eq!(read(&format!("{name}.csv"), text(quoted, "\n")), plain, "{name}");
+        assert_eq!(read(&format!("{name}-windows.csv"), text(quoted, "\r\n")), plain, "{name}, CRLF");
+    }
+    assert_eq!(read("blank.csv", text(|_| false, "\n\n")), plain);
+    assert_eq!(read("returns.csv", text(|_| false, "\r")), plain);
+
+    for (name, quoted) in [("plain", (|_| false) as fn(usize) -> bool), ("quoted", |row| row > 20_000)] {
+        let mut lines: Vec<String> = text(quoted, "\n").lines().map(str::to_owned).collect();
+        lines[55_000] += ",";
+        let error = message(Table::open(&[file(&dir, &format!("{name}.csv"), lines.join("\n"))]));
+        assert!(error.contains("line 55001 has 4 fields, the first line 3"), "{name}: {error}");
+    }
+}
+
 #[test]
 fn limits_hold() {
     let dir = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ pub fn import_source(
         let (found, expected) = ("an imported folder".to_owned(), "a log that is not imported yet");
         return Err(DataError::WrongFileKind { place: Place::file(&files[0]), found, expected });
     }
-    let opened = Opened::new(source, format, &files)?;
+    let opened = Opened::new(source, format, open::tables(format, &files)?)?;
     let create =
         || AtomicFolder::create(target).map_err(|source| DataError::Io { place: place.clone(), source });
     let dims = [opened.layout.observation_dim(), opened.layout.action_dim()];

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::arrays::{Array, arrays};
 use super::{damaged, open};
 use crate::error::{DataError, Place};
+use crate::parallel::{parallel, threads};
 use crate::source::log::{Facts, Field, LogFile, Part, Stop, Visit, part_rows};
 
 pub(crate) struct FlatTable {
@@ -59,11 +60,19 @@ impl LogFile for FlatTable {
     fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop> {
         let arrays: Vec<&Array> = fields.iter().map(|&i| &self.arrays[i]).collect();
         let step = part_rows(arrays.iter().map(|array| array.row_bytes()).sum());
-        for first_row in (0..self.rows).step_by(step) {
-            let rows = step.min(self.rows - first_row);
-            let read = |array: &&Array| array.read(first_row, rows, &self.place);
-            let columns = arrays.iter().map(read).collect::<Result<_, _>>()?;
-            each(Part { first_row, rows, columns })?;
+        // Inflating takes longest: as many parts at once as there are processors.
+        for first in (0..self.rows).step_by(step * threads()) {
+            let starts: Vec<usize> = (first..self.rows).step_by(step).take(threads()).collect();
+            let rows = |start: usize| step.min(self.rows - start);
+            let columns = parallel(starts.len() * arrays.len(), |i| {
+                let (start, array) = (starts[i / arrays.len()], arrays[i % arrays.len()]);
+                array.read(start, rows(start), &self.place)
+            })?;
+            let mut columns = columns.into_iter();
+            for first_row in starts {
+                let columns = columns.by_ref().take(arrays.len()).collect();
+                each(Part { first_row, rows: rows(first_row), columns })?;
+            }
         }
         Ok(())
     }

@@ -1,34 +1,43 @@
-//! Arrays with one row for each step, as a table: an npz file or a folder of npy files.
+//! Arrays with one row for each step, as a table: an npz file, a folder of npy files or arrays in memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{DataError, Place};
 use crate::formats::npz::Npz;
-use crate::formats::npz::array::DType;
 use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
+use crate::load::ignored::is_note;
+use crate::source::lent::LentArray;
 use crate::source::log::{
     END_STATE, Facts, Field, Kind, LogFile, MAX_WIDTH, Part, Stop, Values, Visit, part_rows,
 };
 
-enum Files {
+enum Files<'a> {
     Npz(Npz),
     Folder(PathBuf, Limits),
+    Lent(&'a [LentArray<'a>]),
 }
 
-impl Files {
+impl Files<'_> {
     fn open(&self, name: &str) -> Result<RowReader<'_>, DataError> {
         match self {
             Self::Npz(npz) => npz.rows(name),
             Self::Folder(folder, limits) => RowReader::of_npy(&folder.join(format!("{name}.npy")), limits),
+            Self::Lent(arrays) => match arrays.iter().find(|array| array.name == name) {
+                Some(array) => RowReader::of_lent(array),
+                None => {
+                    let available = arrays.iter().map(|array| array.name.clone()).collect();
+                    Err(DataError::Missing { place: Place::default().array(name), available })
+                }
+            },
         }
     }
 }
 
 /// Arrays of equal length. Those that are longer by one row for each episode have its last state too.
-pub(crate) struct ArraysTable {
-    files: Files,
+pub(crate) struct ArraysTable<'a> {
+    files: Files<'a>,
     place: Place,
     fields: Vec<Field>,
     /// Whether a field has the longer form.
@@ -40,7 +49,12 @@ pub(crate) struct ArraysTable {
     warnings: Vec<String>,
 }
 
-impl ArraysTable {
+impl<'a> ArraysTable<'a> {
+    pub fn lent(arrays: &'a [LentArray<'a>]) -> Result<Self, DataError> {
+        let names = arrays.iter().map(|array| array.name.clone()).collect();
+        Self::new(Files::Lent(arrays), names, Place::default())
+    }
+
     pub fn npz(path: &Path, limits: &Limits) -> Result<Self, DataError> {
         let npz = Npz::open_with(path, limits)?;
         let names = npz.names().to_vec();
@@ -65,7 +79,7 @@ impl ArraysTable {
         Self::new(Files::Folder(path.to_path_buf(), limits.clone()), names, Place::file(path))
     }
 
-    fn new(files: Files, names: Vec<String>, place: Place) -> Result<Self, DataError> {
+    fn new(files: Files<'a>, names: Vec<String>, place: Place) -> Result<Self, DataError> {
         let mut warnings = Vec::new();
         let mut found = Vec::new();
         for name in names {
@@ -86,7 +100,7 @@ impl ArraysTable {
                 return Err(DataError::Limit { place: reader.place().clone(), what, found, limit });
             }
             if width > 0 {
-                found.push((Field::new(name, kind(reader.dtype()), width), rows));
+                found.push((Field::new(name, reader.kind(), width), rows));
             }
         }
         let mut lengths: BTreeMap<usize, usize> = BTreeMap::new();
@@ -112,8 +126,8 @@ impl ArraysTable {
                         expected: format!("{steps} rows{extra}, as the other arrays have"),
                     });
                 }
-                if field.name == "album_recipe" {
-                    continue; // album's own note of how the file was recorded
+                if is_note(&field.name) {
+                    continue;
                 }
                 let sentence = format!(
                     "array `{}` is ignored: it has {rows} rows, others have {steps}",
@@ -169,15 +183,7 @@ fn is_state(name: &str) -> bool {
     ["obs", "state"].iter().any(|start| name.to_lowercase().starts_with(start))
 }
 
-fn kind(dtype: DType) -> Kind {
-    match dtype {
-        DType::Bool => Kind::Bool,
-        DType::F32 | DType::F64 => Kind::Float,
-        _ => Kind::Integer,
-    }
-}
-
-impl LogFile for ArraysTable {
+impl LogFile for ArraysTable<'_> {
     fn place(&self) -> &Place {
         &self.place
     }
@@ -247,6 +253,9 @@ fn spread(values: Values, ends: &[bool], width: usize) -> Values {
         Values::F64(v) => Values::F64(spread(&v, ends, width)),
         Values::I64(v) => Values::I64(spread(&v, ends, width)),
         Values::Bool(v) => Values::Bool(spread(&v, ends, width)),
-        Values::Text(v) => Values::Text(v),
+        Values::Text(mut v) => {
+            v.codes = spread(&v.codes, ends, width);
+            Values::Text(v)
+        }
     }
 }

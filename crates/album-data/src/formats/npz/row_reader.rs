@@ -9,14 +9,15 @@ use crate::formats::npz::array::{Array, DType, Data, value_error};
 use crate::formats::npz::npy::{Layout, fill, open_regular, read_elements, read_layout};
 use crate::limits::Limits;
 use crate::load::{BadNumbers, Problem};
-use crate::source::log::Values;
+use crate::source::lent::LentArray;
+use crate::source::log::{Kind, Values};
 
 /// Bytes that are read at a time where the rows allow it.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// The rows of one array, in order.
 ///
-/// The array may be an entry of an archive or a file of bare elements. An entry in
+/// The array may be an entry of an archive, a file of bare elements or lent by a caller. An entry in
 /// Fortran order has its first row complete only at its end: it is read as a whole, once
 /// a row is asked for. To make a reader takes no more than a look at the header.
 pub(crate) struct RowReader<'a> {
@@ -35,6 +36,7 @@ enum Source<'a> {
     /// Until its first row is asked for; then it becomes [`Source::Whole`].
     Fortran(Option<(EntryReader<'a>, Layout)>),
     Whole(Array),
+    Lent(&'a LentArray<'a>),
 }
 
 impl<'a> RowReader<'a> {
@@ -75,13 +77,40 @@ impl<'a> RowReader<'a> {
         Ok(Self { source, place, dtype, shape, done: 0, buffer: Vec::new() })
     }
 
+    /// The rows of an array in memory, whose shape says how many elements there are.
+    pub fn of_lent(array: &'a LentArray<'a>) -> Result<Self, DataError> {
+        let place = Place::default().array(&array.name);
+        let (found, shape) = (array.elements.len(), array.shape.clone());
+        if shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis)) != Some(found) {
+            return Err(DataError::ShapeMismatch { place, found, shape });
+        }
+        let dtype = array.elements.dtype();
+        Ok(Self { source: Source::Lent(array), place, dtype, shape, done: 0, buffer: Vec::new() })
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
+    /// What the elements are to whoever reads a log.
+    pub fn kind(&self) -> Kind {
+        match (&self.source, self.dtype) {
+            (Source::Lent(array), _) if array.elements.text(0..0).is_some() => Kind::Text,
+            (_, DType::Bool) => Kind::Bool,
+            (_, DType::F32 | DType::F64) => Kind::Float,
+            _ => Kind::Integer,
+        }
+    }
+
     /// The next rows as they are, integers of any size as the largest.
     pub fn values(&mut self, rows: usize) -> Result<Values, DataError> {
+        if let Source::Lent(array) = &self.source
+            && let Some(text) = array.elements.text(self.done..self.done + rows)
+        {
+            self.done += rows;
+            return Ok(Values::Text(text));
+        }
         Ok(match self.dtype {
             DType::F32 => {
                 let mut values = Vec::with_capacity(rows * self.width());
@@ -119,7 +148,7 @@ impl<'a> RowReader<'a> {
 
     /// Appends the next rows as `f32`, with the checks of [`Array::into_f32`].
     pub fn append_f32(&mut self, rows: usize, to: &mut Vec<f32>) -> Result<(), DataError> {
-        if self.dtype != DType::F32 || matches!(self.source, Source::Fortran(_) | Source::Whole(_)) {
+        if self.dtype != DType::F32 || !matches!(self.source, Source::Entry(_) | Source::File(_)) {
             let chunk = self.read(rows)?;
             to.extend(self.located(rows, chunk.into_f32())?);
             return Ok(());
@@ -129,7 +158,7 @@ impl<'a> RowReader<'a> {
         let found = match &mut self.source {
             Source::Entry(entry) => fill(entry, &mut self.buffer, &self.place)?,
             Source::File(file) => fill(file, &mut self.buffer, &self.place)?,
-            Source::Fortran(_) | Source::Whole(_) => 0,
+            Source::Fortran(_) | Source::Whole(_) | Source::Lent(_) => 0,
         };
         if found < bytes {
             return Err(self.too_short(found as u64));
@@ -186,7 +215,7 @@ impl<'a> RowReader<'a> {
     pub fn finish(self) -> Result<(), DataError> {
         match self.source {
             Source::Entry(entry) => entry.finish(&self.place),
-            Source::File(_) | Source::Fortran(_) | Source::Whole(_) => Ok(()),
+            Source::File(_) | Source::Fortran(_) | Source::Whole(_) | Source::Lent(_) => Ok(()),
         }
     }
 
@@ -218,6 +247,11 @@ impl<'a> RowReader<'a> {
             Source::File(file) => read_elements(file, layout, &self.place),
             // Only after an error, which ended the reading.
             Source::Fortran(_) => return Err(self.too_short(0)),
+            Source::Lent(array) => {
+                let start = self.done * (count / rows.max(1));
+                let data = array.elements.range(start..start + count);
+                Ok(Array { shape: layout.shape, data, place: self.place.clone() })
+            }
             Source::Whole(array) => {
                 let start = self.done * (count / rows.max(1));
                 let data = array.data.range(start..start + count);

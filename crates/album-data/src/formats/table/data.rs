@@ -164,6 +164,17 @@ impl ColumnData {
         }
     }
 
+    /// Numbers or flags of the same kind; others are left out.
+    pub(super) fn append(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Bool(to), Self::Bool(more)) => to.extend(more),
+            (Self::Int(to), Self::Int(more)) => to.extend(more),
+            (Self::Float(to), Self::Float(more)) => to.extend(more),
+            (Self::Float32(to), Self::Float32(more)) => to.extend(more),
+            _ => {}
+        }
+    }
+
     pub(super) fn empty(kind: Kind, rows: usize) -> Self {
         match kind {
             Kind::Bool => Self::Bool(Vec::with_capacity(rows)),
@@ -232,10 +243,6 @@ pub(super) fn concatenate(kind: Kind, parts: Vec<ColumnData>) -> Result<ColumnDa
     for part in parts {
         let part_rows = part.len();
         match (&mut whole, part.widen(kind)) {
-            (ColumnData::Bool(to), ColumnData::Bool(from)) => to.extend(from),
-            (ColumnData::Int(to), ColumnData::Int(from)) => to.extend(from),
-            (ColumnData::Float(to), ColumnData::Float(from)) => to.extend(from),
-            (ColumnData::Float32(to), ColumnData::Float32(from)) => to.extend(from),
             (ColumnData::Text(to), ColumnData::Text(from)) => {
                 let codes: Vec<u32> = from.categories.iter().map(|label| dictionary.code(label)).collect();
                 to.codes.extend(from.codes.iter().map(|&code| codes[code as usize]));
@@ -250,7 +257,7 @@ pub(super) fn concatenate(kind: Kind, parts: Vec<ColumnData>) -> Result<ColumnDa
                 }
                 to.values.extend(from.values);
             }
-            _ => unreachable!("parts of one column are of one kind"),
+            (to, from) => to.append(from),
         }
         done += part_rows;
     }

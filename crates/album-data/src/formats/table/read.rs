@@ -1,12 +1,10 @@
 //! Whole columns at once, and all columns part by part.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use super::data::{ColumnData, Dictionary, Kind, concatenate};
 use super::parquet::{Chunk, ParquetFile};
 use super::{Source, Table, TableFile};
 use crate::error::DataError;
+use crate::parallel::parallel;
 
 /// Some rows of a table.
 #[derive(Debug)]
@@ -166,38 +164,4 @@ fn visit_parquet<E: From<DataError>>(
         }
     }
     Ok(())
-}
-
-/// Runs tasks side by side; the results are in order. The first error in that order is returned.
-fn parallel<T: Send>(
-    tasks: usize,
-    run: impl Fn(usize) -> Result<T, DataError> + Sync,
-) -> Result<Vec<T>, DataError> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(tasks);
-    if threads <= 1 {
-        return (0..tasks).map(run).collect();
-    }
-    let results: Vec<Mutex<Option<Result<T, DataError>>>> = (0..tasks).map(|_| Mutex::new(None)).collect();
-    let next = AtomicUsize::new(0);
-    let failed = AtomicUsize::new(usize::MAX);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= tasks || i > failed.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let result = run(i);
-                    if result.is_err() {
-                        failed.fetch_min(i, Ordering::Relaxed);
-                    }
-                    *results[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-                }
-            });
-        }
-    });
-    let results =
-        results.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    results.collect()
 }

@@ -1,0 +1,113 @@
+//! Fields of lines: what they allow, and their values.
+
+use super::super::data::{ColumnData, Kind};
+
+/// What the fields of a column so far allow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Guess {
+    kind: Option<Kind>,
+    missing: bool,
+}
+
+impl Guess {
+    pub(super) fn see(&mut self, field: &[u8]) {
+        if self.kind == Some(Kind::Text) {
+            return;
+        }
+        let field = field.trim_ascii();
+        if field.is_empty() {
+            self.missing = true;
+        } else {
+            self.join(Self { kind: Some(kind_of(field)), missing: false });
+        }
+    }
+
+    /// What these fields and those of another guess allow.
+    pub(super) fn join(&mut self, other: Self) {
+        self.missing |= other.missing;
+        self.kind = match (self.kind, other.kind) {
+            (before, None) => before,
+            (None, kind) => kind,
+            (before, kind) if before == kind => kind,
+            (Some(Kind::Int | Kind::Float), Some(Kind::Int | Kind::Float)) => Some(Kind::Float),
+            _ => Some(Kind::Text),
+        };
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match (self.kind, self.missing) {
+            (None, _) => Kind::Float,
+            (Some(Kind::Int), true) => Kind::Float,
+            (Some(Kind::Bool), true) => Kind::Text,
+            (Some(kind), _) => kind,
+        }
+    }
+}
+
+fn kind_of(field: &[u8]) -> Kind {
+    if let Some(kind) = kind_of_number(field) {
+        return kind;
+    }
+    let Ok(text) = std::str::from_utf8(field) else { return Kind::Text };
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        // An identifier too long for an integer must not be rounded.
+        return if text.parse::<i64>().is_ok() { Kind::Int } else { Kind::Text };
+    }
+    match text.as_bytes()[0] {
+        b'0'..=b'9' | b'-' | b'+' | b'.' | b'n' | b'N' | b'i' | b'I' if text.parse::<f64>().is_ok() => {
+            Kind::Float
+        }
+        _ if flag(text).is_some() => Kind::Bool,
+        _ => Kind::Text,
+    }
+}
+
+/// The kind of a number in its usual form, without working out its value; other forms take the long way.
+fn kind_of_number(field: &[u8]) -> Option<Kind> {
+    let digits = |from: usize| field[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut at = usize::from(matches!(field[0], b'-' | b'+'));
+    let whole = digits(at);
+    at += whole;
+    if whole == 0 || whole > 18 {
+        return None;
+    }
+    if at == field.len() {
+        return Some(Kind::Int);
+    }
+    if field[at] == b'.' {
+        at += 1 + digits(at + 1);
+    }
+    if at < field.len() && matches!(field[at], b'e' | b'E') {
+        at += 1 + usize::from(matches!(field.get(at + 1), Some(b'-' | b'+')));
+        let exponent = digits(at.min(field.len()));
+        if exponent == 0 {
+            return None;
+        }
+        at += exponent;
+    }
+    (at == field.len()).then_some(Kind::Float)
+}
+
+fn flag(text: &str) -> Option<bool> {
+    match text {
+        "true" | "True" | "TRUE" => Some(true),
+        "false" | "False" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// Appends a number or a flag, or says what was expected (the file changed since it was opened, or is not text).
+pub(super) fn push(into: &mut ColumnData, field: &str) -> Result<(), &'static str> {
+    let field = field.trim();
+    match into {
+        ColumnData::Bool(to) => to.push(flag(field).ok_or("true or false")?),
+        ColumnData::Int(to) => to.push(field.parse().map_err(|_| "an integer")?),
+        ColumnData::Float(to) if field.is_empty() => to.push(f64::NAN),
+        ColumnData::Float(to) => to.push(field.parse().map_err(|_| "a number")?),
+        ColumnData::Text(_) | ColumnData::Float32(_) | ColumnData::List(_) => {
+            return Err("a column of one kind");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! The text of a CSV file: whole lines as long as they are plain, records from the first quote on.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+
+use csv::ByteRecord;
+use flate2::bufread::MultiGzDecoder;
+
+use crate::error::{DataError, Place};
+use crate::formats::npz::npy::open_regular;
+use crate::limits::Limits;
+
+/// Bytes that are read at a time.
+const BUFFER: usize = 1 << 17;
+/// Bytes of lines that are looked at together.
+const BLOCK: usize = 1 << 20;
+
+/// The text of a file while it is read.
+pub(super) struct Text {
+    place: Place,
+    limits: Limits,
+    delimiter: u8,
+    state: State,
+    /// Lines read so far; whoever takes lines adds to it.
+    pub lines: u64,
+}
+
+enum State {
+    /// `buffer[start..end]` holds whole lines without quotes, in UTF-8; behind them one line that is not whole.
+    Plain { source: Metered, buffer: Vec<u8>, start: usize, end: usize, done: bool },
+    /// Fields may be quoted.
+    Records { reader: Box<csv::Reader<Chain<Cursor<Vec<u8>>, Metered>>>, record: ByteRecord },
+}
+
+/// What comes next in a file.
+pub(super) enum Next<'a> {
+    /// Lines, each with its end.
+    Lines(&'a str),
+    /// A record and the lines before it.
+    Record(&'a ByteRecord, u64),
+    End,
+}
+
+impl Text {
+    pub(super) fn open(place: &Place, limits: &Limits, delimiter: u8) -> Result<Self, DataError> {
+        let source = Metered::open(place, limits)?;
+        let state = State::Plain { source, buffer: Vec::new(), start: 0, end: 0, done: false };
+        Ok(Self { place: place.clone(), limits: limits.clone(), delimiter, state, lines: 0 })
+    }
+
+    /// At most so many lines, or one record.
+    pub(super) fn next(&mut self, most: usize) -> Result<Next<'_>, DataError> {
+        self.fill()?;
+        match &mut self.state {
+            State::Plain { buffer, start, end, .. } => {
+                if start == end {
+                    return Ok(Next::End);
+                }
+                let lines = &buffer[*start..*end];
+                let mut ends = memchr::memchr_iter(b'\n', lines);
+                let length = ends.nth(most.saturating_sub(1)).map_or(lines.len(), |last| last + 1);
+                *start += length;
+                let lines =
+                    std::str::from_utf8(&lines[..length]).map_err(|e| io::Error::other(e.to_string()));
+                lines.map(Next::Lines).map_err(|source| DataError::Io { place: self.place.clone(), source })
+            }
+            State::Records { reader, record } => {
+                reader.get_mut().get_mut().1.since_row = 0;
+                match reader.read_byte_record(record) {
+                    Ok(true) => {
+                        let line = record.position().map_or(1, csv::Position::line);
+                        Ok(Next::Record(record, self.lines + line - 1))
+                    }
+                    Ok(false) => Ok(Next::End),
+                    Err(e) => Err(super::damaged(&self.place, e.to_string())),
+                }
+            }
+        }
+    }
+
+    /// Reads on once all whole lines were handed out.
+    fn fill(&mut self) -> Result<(), DataError> {
+        let State::Plain { source, buffer, start, end, done } = &mut self.state else { return Ok(()) };
+        if start < end || *done {
+            return Ok(());
+        }
+        buffer.drain(..*end);
+        (*start, *end) = (0, 0);
+        let io_error = |source| DataError::Io { place: self.place.clone(), source };
+        let mut looked = 0;
+        while *end == 0 && !*done {
+            let wanted = BLOCK.max(buffer.len() + BUFFER);
+            while buffer.len() < wanted && !*done {
+                let missing = (wanted - buffer.len()) as u64;
+                *done = source.by_ref().take(missing).read_to_end(buffer).map_err(io_error)? == 0;
+            }
+            *end = memchr::memrchr(b'\n', &buffer[looked..]).map_or(0, |last| looked + last + 1);
+            looked = buffer.len();
+            if *end == 0 && !*done && looked as u64 > self.limits.max_row_bytes {
+                return Err(super::damaged(&self.place, LONG_ROW));
+            }
+        }
+        if *done {
+            *end = buffer.len();
+        }
+        if !is_plain(&buffer[..*end]) {
+            let rest = Cursor::new(std::mem::take(buffer));
+            let mut source = std::mem::replace(source, Metered::nothing());
+            source.row_limit = self.limits.max_row_bytes + 2 * BUFFER as u64;
+            let reader = csv::ReaderBuilder::new()
+                .has_headers(false)
+                .flexible(true)
+                .delimiter(self.delimiter)
+                .buffer_capacity(BUFFER)
+                .from_reader(rest.chain(source));
+            self.state = State::Records { reader: Box::new(reader), record: ByteRecord::new() };
+        }
+        Ok(())
+    }
+}
+
+/// Whether lines can be cut at every delimiter and line feed, with nothing to unquote.
+fn is_plain(lines: &[u8]) -> bool {
+    let lone_return = |at: usize| lines.get(at + 1) != Some(&b'\n');
+    memchr::memchr(b'"', lines).is_none()
+        && !memchr::memchr_iter(b'\r', lines).any(lone_return)
+        && std::str::from_utf8(lines).is_ok()
+}
+
+/// The first line of a file, or as much of it as a line of names may have.
+pub(super) fn first_line(place: &Place, limits: &Limits) -> Result<Vec<u8>, DataError> {
+    let source = Metered::open(place, limits)?;
+    let mut line = Vec::new();
+    BufReader::new(source)
+        .take(limits.max_directory_bytes)
+        .read_until(b'\n', &mut line)
+        .map_err(|source| DataError::Io { place: place.clone(), source })?;
+    Ok(line)
+}
+
+enum Source {
+    Plain(BufReader<File>),
+    Gzip(Box<MultiGzDecoder<BufReader<File>>>),
+    Nothing,
+}
+
+/// The text of a file, inflated where it is gzipped. Stops a row, or a gzip file, that never ends.
+struct Metered {
+    source: Source,
+    left: u64,
+    row_limit: u64,
+    since_row: u64,
+}
+
+impl Metered {
+    fn nothing() -> Self {
+        Self { source: Source::Nothing, left: 0, row_limit: 0, since_row: 0 }
+    }
+
+    /// Without a byte-order mark.
+    fn open(place: &Place, limits: &Limits) -> Result<Self, DataError> {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        let io_error = |source| DataError::Io { place: place.clone(), source };
+        let (file, size) = open_regular(&place.file)?;
+        let mut raw = BufReader::with_capacity(BUFFER, file);
+        let start = raw.fill_buf().map_err(io_error)?;
+        let gzipped = start.starts_with(&[0x1f, 0x8b]);
+        if start.starts_with(MARK) {
+            raw.consume(MARK.len());
+        }
+        let inflated = size.saturating_mul(limits.max_ratio).max(limits.ratio_free_bytes);
+        let left = if gzipped { inflated.min(limits.max_total_bytes) } else { size };
+        let source =
+            if gzipped { Source::Gzip(Box::new(MultiGzDecoder::new(raw))) } else { Source::Plain(raw) };
+        Ok(Self { source, left, row_limit: u64::MAX, since_row: 0 })
+    }
+}
+
+const LONG_ROW: &str = "a row is longer than the limit; a quote may be left open";
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = match &mut self.source {
+            Source::Plain(source) => source.read(buffer)?,
+            Source::Gzip(source) => source.read(buffer)?,
+            Source::Nothing => 0,
+        };
+        self.since_row += n as u64;
+        if self.since_row > self.row_limit {
+            return Err(io::Error::other(LONG_ROW));
+        }
+        if n as u64 > self.left {
+            return Err(io::Error::other("it inflates to more bytes than the limit"));
+        }
+        self.left -= n as u64;
+        Ok(n)
+    }
+}
