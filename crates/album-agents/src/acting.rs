@@ -3,12 +3,13 @@
 use crate::Encoding;
 use crate::algorithm::Decide;
 use crate::noise;
+use crate::recorded::Mark;
 use album_base::rng;
 use album_data::{ActionSpace, View};
 use album_nn::{Pool, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A policy that acts, on any thread, while the agent it came from may go on learning.
 pub trait Policy: Send {
@@ -27,13 +28,24 @@ pub struct Moment {
     pub step: u64,
 }
 
+impl Moment {
+    /// Where its noise is drawn from.
+    pub(crate) fn stream(self) -> ChaCha8Rng {
+        let mut stream = rng::stream(self.episode, "policy");
+        stream.set_stream(self.step);
+        stream
+    }
+}
+
 /// What a policy sees when it decides.
 pub struct Situation<'t, 'a> {
     /// Where everything is recorded.
     pub tape: &'t Tape,
     /// Encoded observations.
     pub s: Var<'t>,
-    streams: &'a RefCell<Vec<ChaCha8Rng>>,
+    pub(crate) streams: &'a RefCell<Vec<ChaCha8Rng>>,
+    /// What values are, where somebody asks.
+    pub(crate) marks: Option<&'a RefCell<BTreeMap<usize, Mark>>>,
 }
 
 impl<'t> Situation<'t, '_> {
@@ -45,26 +57,28 @@ impl<'t> Situation<'t, '_> {
     /// Standard normal noise, `n` rows for each situation, from the stream of its episode and step.
     pub fn normal(&self, n: usize, cols: usize) -> Var<'t> {
         let mut streams = self.streams.borrow_mut();
-        self.tape.constant_with(streams.len() * n, cols, |out| {
+        let drawn = self.tape.constant_with(streams.len() * n, cols, |out| {
             streams
                 .iter_mut()
                 .zip(out.chunks_mut(n * cols))
                 .for_each(|(stream, out)| noise::normal(stream, out));
-        })
+        });
+        self.mark(drawn, Mark::Normal)
     }
 
     /// Of `n` candidate rows for each situation, the one with the highest score (a column).
     pub fn best(&self, n: usize, candidates: Var<'t>, scores: Var<'t>) -> Var<'t> {
-        self.chosen(n, candidates, scores, |_, scores| {
+        let best = self.chosen(n, candidates, scores, |_, scores| {
             (0..n).max_by(|&x, &y| scores[x].total_cmp(&scores[y]).then(y.cmp(&x))).unwrap_or(0)
-        })
+        });
+        self.mark(best, Mark::Best { n, candidates: candidates.place(), scores: scores.place() })
     }
 
     /// Of `n` candidate rows for each situation, one drawn with probabilities proportional to the exponentials of the
     /// scores (a column).
     pub fn drawn(&self, n: usize, candidates: Var<'t>, scores: Var<'t>) -> Var<'t> {
         let uniform = self.uniform();
-        self.chosen(n, candidates, scores, |i, scores| {
+        let drawn = self.chosen(n, candidates, scores, |i, scores| {
             let top = scores.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x.into()));
             let sums: Vec<f64> = scores
                 .iter()
@@ -75,7 +89,8 @@ impl<'t> Situation<'t, '_> {
                 .collect();
             let threshold = f64::from(uniform[i]) * sums.last().copied().unwrap_or(0.0);
             sums.iter().position(|&sum| sum > threshold).unwrap_or(n - 1)
-        })
+        });
+        self.mark(drawn, Mark::Drawn { n, candidates: candidates.place(), scores: scores.place() })
     }
 
     /// Of `n` candidate rows for each situation, the one that `choose` picks by the number of the situation and the
@@ -129,16 +144,11 @@ impl Acting {
 
     /// Actions for some rows, `open_loop` of them in each row of the result.
     fn decisions(&mut self, observations: View<'_>, moments: &[Moment]) -> Vec<f32> {
-        let stream = |moment: &Moment| {
-            let mut stream = rng::stream(moment.episode, "policy");
-            stream.set_stream(moment.step);
-            stream
-        };
         let tape = self.tape.begin();
         let fill = |out: &mut [f32]| self.encoding.encode(observations, out);
         let s = tape.constant_with(observations.rows(), self.encoding.dim(), fill);
-        let streams = RefCell::new(moments.iter().map(stream).collect());
-        let decided = (self.decide)(&Situation { tape, s, streams: &streams });
+        let streams = RefCell::new(moments.iter().map(|moment| moment.stream()).collect());
+        let decided = (self.decide)(&Situation { tape, s, streams: &streams, marks: None });
         match &self.actions {
             ActionSpace::Discrete { .. } => decided.with_value(<[f32]>::to_vec),
             space @ ActionSpace::Continuous { .. } => {
@@ -197,7 +207,7 @@ mod tests {
         let tape = Tape::new(&Pool::new(1));
         let streams = RefCell::new((0..n).map(|episode| rng::stream(episode, "policy")).collect());
         let s = tape.zeros(n as usize, 1);
-        f(&Situation { tape: &tape, s, streams: &streams })
+        f(&Situation { tape: &tape, s, streams: &streams, marks: None })
     }
 
     #[test]

@@ -51,6 +51,16 @@ impl Encoding {
         self.observation_dim
     }
 
+    /// Mean and 1 / deviation of each coordinate, where standardisation is on.
+    pub fn standard(&self) -> Option<&[(f32, f32)]> {
+        self.standard.as_deref()
+    }
+
+    /// The frequency vectors of Fourier features, row by row: each gives `sin(w'x), cos(w'x)`.
+    pub fn frequencies(&self) -> &[f32] {
+        &self.frequencies
+    }
+
     /// Encodes rows of observations, [`Encoding::dim`] numbers each, into `out`.
     pub fn encode(&self, observations: View<'_>, out: &mut [f32]) {
         for (row, out) in observations.iter().zip(out.chunks_exact_mut(self.dim().max(1))) {

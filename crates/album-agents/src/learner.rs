@@ -8,6 +8,7 @@ use crate::common::Common;
 use crate::networks::Networks;
 use crate::noise::Noise;
 use crate::parts::head::{all_choices, taken};
+use crate::recorded::RecordedPolicy;
 use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Pool, Tape, Tensor, Var};
 use std::cell::{Cell, RefCell};
@@ -89,6 +90,13 @@ impl Learner {
         &self.blueprint
     }
 
+    /// How the policy acts, as data.
+    pub fn recorded_policy(&self) -> RecordedPolicy {
+        let decide = self.algorithm.decide(&self.nets);
+        let (encoding, actions) = (self.blueprint.encoding.clone(), self.blueprint.action_space());
+        RecordedPolicy::of(decide, encoding, actions, self.algorithm.open_loop())
+    }
+
     /// The networks.
     pub fn networks(&self) -> &Networks {
         &self.nets
@@ -97,6 +105,22 @@ impl Learner {
     /// Networks that estimate values, members of ensembles and targets included.
     pub fn value_networks(&self) -> usize {
         self.nets.value_networks()
+    }
+
+    /// How many actions are executed before the policy looks again: more than 1 where it commits to chunks.
+    pub fn open_loop(&self) -> usize {
+        self.algorithm.open_loop()
+    }
+
+    /// The probabilities of choices by the logits of the network of this name, row by row; `None` where there is no such
+    /// network or actions are continuous.
+    pub fn probabilities(&mut self, network: &str, observations: View<'_>) -> Option<Vec<f32>> {
+        self.blueprint.choices()?;
+        let id = self.nets.trained(Stage::All).find(|(_, name)| *name == network)?.0;
+        let fill = |out: &mut [f32]| self.blueprint.encoding.encode(observations, out);
+        let tape = self.tape.begin();
+        let s = tape.constant_with(observations.rows(), self.blueprint.encoding.dim(), fill);
+        Some(tape.apply_frozen(&self.nets[id], s).log_softmax_cols().exp().with_value(<[f32]>::to_vec))
     }
 
     /// One update with given random numbers; [`Agent::update`] draws them from the seed.

@@ -16,6 +16,7 @@ mod networks;
 mod noise;
 mod parts;
 mod presets;
+mod recorded;
 mod registry;
 mod schedule;
 
@@ -30,5 +31,6 @@ pub use networks::{NetworkId, Networks};
 pub use noise::Noise;
 pub use parts::critic::{Aggregate, CriticConfig};
 pub use presets::{Preset, PresetFile, Section};
+pub use recorded::{Mark, RecordedPolicy};
 pub use registry::{AGENTS, AgentKind};
 pub use schedule::Decay;

@@ -58,24 +58,39 @@ pub(crate) enum Op {
 }
 
 /// A function of each entry.
-#[derive(Clone, Copy)]
-pub(crate) enum Unary {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unary {
+    /// Times a number.
     Scale(f32),
+    /// Plus a number.
     Shift(f32),
     /// A number divided by the entry.
     Reciprocal(f32),
+    /// `max(x, 0)`.
     Relu,
+    /// `|x|`.
     Abs,
+    /// `x^2`.
     Square,
+    /// `sqrt(x)`.
     Sqrt,
+    /// `e^x`.
     Exp,
+    /// The natural logarithm.
     Ln,
+    /// The hyperbolic tangent.
     Tanh,
+    /// `1 / (1 + e^-x)`.
     Sigmoid,
+    /// `ln(1 + e^x)`.
     Softplus,
+    /// `x * tanh(ln(1 + e^x))`.
     Mish,
+    /// The sine.
     Sin,
+    /// The cosine.
     Cos,
+    /// Limited to a range.
     Clip(f32, f32),
 }
 
@@ -158,13 +173,19 @@ fn tanh_softplus(x: f32) -> (f32, f32) {
 }
 
 /// A function of two entries.
-#[derive(Clone, Copy)]
-pub(crate) enum Binary {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Binary {
+    /// The sum.
     Add,
+    /// The difference.
     Sub,
+    /// The product.
     Mul,
+    /// The quotient.
     Div,
+    /// The smaller one.
     Min,
+    /// The larger one.
     Max,
 }
 
@@ -209,15 +230,19 @@ impl Binary {
 }
 
 /// A function of many entries.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Reduce {
-    /// Of all entries, to one number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reduce {
+    /// The sum of all entries.
     Sum,
+    /// The mean of all entries.
     Mean,
-    /// Of the columns of each row, to one column.
+    /// The sum of each row.
     SumCols,
+    /// The mean of each row.
     MeanCols,
+    /// The least entry of each row.
     MinCols,
+    /// The greatest entry of each row.
     MaxCols,
 }
 

@@ -9,8 +9,8 @@ use crate::gemm::{PANEL, Panels};
 use crate::math::fma;
 use crate::simd::{Isa, Supported};
 
-/// Added to the variance by LayerNorm.
-pub(crate) const NORM_EPSILON: f32 = 1e-6;
+/// Added to the variance by the LayerNorm of networks.
+pub const NORM_EPSILON: f32 = 1e-6;
 
 /// One row of one panel.
 pub(crate) type Lanes = [f32; PANEL];

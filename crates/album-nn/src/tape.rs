@@ -10,6 +10,7 @@ use crate::matrix::Matrix;
 use crate::mlp::{Mlp, Tensor, tensors};
 use crate::ops::Op;
 use crate::pool::Pool;
+use crate::recording::{Notes, Origin};
 use crate::var::Var;
 
 /// Records computations on batch-sized matrices and differentiates them.
@@ -77,6 +78,8 @@ pub(crate) struct Inner {
     operations: f64,
     keep_zero_rows: bool,
     differentiated: bool,
+    /// Origins that nodes do not tell, on a tape that records.
+    pub(crate) notes: Option<Notes>,
 }
 
 impl std::fmt::Debug for Tape {
@@ -134,6 +137,7 @@ impl Tape {
         let mut inner = self.inner.borrow_mut();
         let (_, node) = inner.push(rows, cols, Op::Leaf, false);
         fill(&mut node.value);
+        inner.note(|| Origin::Given);
         Var::new(self, inner.live - 1)
     }
 
@@ -150,6 +154,7 @@ impl Tape {
         let mut inner = self.inner.borrow_mut();
         let (nodes, node) = inner.push(rows, cols, Op::Leaf, false);
         fill(from.map(|i| &nodes[i].value[..]), &mut node.value);
+        inner.note(|| Origin::Hidden(from.to_vec()));
         Var::new(self, inner.live - 1)
     }
 
@@ -163,6 +168,7 @@ impl Tape {
         let mut inner = self.inner.borrow_mut();
         let (_, node) = inner.push(rows, cols, Op::Leaf, false);
         node.value.fill(x);
+        inner.note(|| Origin::Given);
         Var::new(self, inner.live - 1)
     }
 
@@ -177,6 +183,7 @@ impl Tape {
         let mut inner = self.inner.borrow_mut();
         let (_, node) = inner.push(rows, cols, Op::Leaf, needs_grad);
         node.value.copy_from_slice(data);
+        inner.note(|| Origin::Given);
         Var::new(self, inner.live - 1)
     }
 
@@ -232,6 +239,7 @@ impl Tape {
         if collect {
             inner.keep_gradient(net);
         }
+        inner.note_net(x, net);
         inner.timings.forward += started.elapsed();
         inner.operations += 2.0 * rows as f64 * net.layout().products() as f64;
         Var::new(self, inner.live - 1)
@@ -269,6 +277,7 @@ impl Tape {
         if collect {
             inner.keep_gradient(parameter);
         }
+        inner.note(|| Origin::Given);
         Var::new(self, inner.live - 1)
     }
 

@@ -31,6 +31,11 @@ impl<'t> Var<'t> {
         self.index as usize
     }
 
+    /// Its place among the values of the tape, as a [`Recording`](crate::Recording) counts them.
+    pub fn place(self) -> usize {
+        self.index()
+    }
+
     /// The tape this is on.
     pub fn tape(self) -> &'t Tape {
         self.tape

@@ -40,7 +40,8 @@ use crate::common::{Common, at_least_one, nonnegative, positive, rate};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, maximise, value_spec};
 use crate::parts::flow::Through;
-use crate::parts::head::{Head, all_choices, best_supported};
+use crate::parts::head::{Head, all_choices, decide_supported};
+use crate::recorded::Mark;
 use crate::registry::AgentKind;
 use album_data::{ActionSpace, AfterGoal, KStepTail, SegmentConfig};
 use album_nn::Var;
@@ -92,6 +93,9 @@ pub struct Config {
     pub alpha_bc: f64,
     /// Learning rate of the actor.
     pub actor_lr: f64,
+    /// Act with a moving average of the actor's weights, of which each update is this share; 0 acts with the weights
+    /// themselves.
+    pub actor_average: f64,
     /// Divide Q by the mean of |Q| in the actor loss.
     pub normalize_q: bool,
     /// How the actor's mean becomes an action.
@@ -148,6 +152,7 @@ impl Default for Config {
             critic: HingeCritic::default(),
             alpha_bc: 0.01,
             actor_lr: 3e-4,
+            actor_average: 0.0,
             normalize_q: true,
             squash: Squash::Clip,
             extraction: Extraction::DdpgBc,
@@ -230,7 +235,11 @@ impl Setup for Config {
         self.critic.check()?;
         positive(&[("actor_lr", self.actor_lr)])?;
         nonnegative(&[("alpha_bc", self.alpha_bc), ("alpha_awr", self.alpha_awr)])?;
-        rate(&[("discrete_threshold", self.discrete_threshold)])
+        rate(&[("discrete_threshold", self.discrete_threshold)])?;
+        match self.actor_average {
+            0.0 => Ok(()),
+            share => rate(&[("actor_average", share)]),
+        }
     }
 
     fn check_actions(&self, _: &ActionSpace) -> Result<(), AgentError> {
@@ -246,7 +255,11 @@ impl Setup for Config {
         let [q, v] = self.critic.networks(sizes, hidden, nets);
         let head = Head::of(sizes);
         let actor = nets.policy("actor", head.spec(sizes.s, hidden), self.actor_lr);
-        Box::new(Album { q, v, actor, head, config: self.clone() })
+        let acting = match self.actor_average {
+            0.0 => actor,
+            share => nets.target("actor_average", actor, share),
+        };
+        Box::new(Album { q, v, actor, acting, head, config: self.clone() })
     }
 }
 
@@ -255,6 +268,8 @@ struct Album {
     q: NetworkId,
     v: NetworkId,
     actor: NetworkId,
+    /// The actor, or the average of its weights.
+    acting: NetworkId,
     head: Head,
 }
 
@@ -335,14 +350,17 @@ impl Algorithm for Album {
 
     /// The mean of the Gaussian policy; of choices, the most likely or the best that the data supports.
     fn decide(&self, nets: &Networks) -> Decide {
-        let actor = nets[self.actor].clone();
+        let actor = nets[self.acting].clone();
         if let Head::Choices(n) = self.head {
             let (q, threshold) = (nets[self.q].clone(), self.config.discrete_threshold as f32);
             return match self.config.discrete_policy {
                 DiscretePolicy::Awr => self.head.decide(&actor),
                 DiscretePolicy::Best => Box::new(move |x| {
-                    let q = all_choices(x.tape.apply_frozen(&q, x.s), n, Aggregate::Mean);
-                    best_supported(x.tape.apply_frozen(&actor, x.s), q, threshold)
+                    let aggregate = Aggregate::Mean;
+                    let members = x.tape.apply_frozen(&q, x.s);
+                    let q = all_choices(members, n, aggregate);
+                    x.mark(q, Mark::Choices { q: members.place(), aggregate });
+                    decide_supported(x, x.tape.apply_frozen(&actor, x.s), q, threshold)
                 }),
             };
         }

@@ -8,6 +8,7 @@ pub mod deas;
 pub mod dqc;
 pub mod fawac;
 pub mod fbrac;
+pub mod fqe;
 pub mod fql;
 pub mod hinge_iql;
 pub mod idql;

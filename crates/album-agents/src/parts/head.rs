@@ -1,6 +1,8 @@
 //! What a policy's network says about actions: the mean of a Gaussian with deviation 1, or the logits of choices.
 
+use crate::acting::Situation;
 use crate::algorithm::{Decide, Measures, Sizes};
+use crate::recorded::Mark;
 use album_nn::{Mlp, MlpSpec, Var};
 
 /// The last layer of a policy.
@@ -53,7 +55,7 @@ impl Head {
             let output = x.tape.apply_frozen(&actor, x.s);
             match self {
                 Head::Gaussian(_) => output,
-                Head::Choices(_) => most_likely(output),
+                Head::Choices(_) => decide_supported(x, output, output, 1.0),
             }
         })
     }
@@ -76,6 +78,12 @@ pub fn best_supported<'t>(logits: Var<'t>, q: Var<'t>, threshold: f32) -> Var<'t
             *out = best.unwrap_or(0) as f32;
         }
     })
+}
+
+/// Acts by [`best_supported`].
+pub fn decide_supported<'t>(x: &Situation<'t, '_>, logits: Var<'t>, q: Var<'t>, threshold: f32) -> Var<'t> {
+    let mark = Mark::Supported { logits: logits.place(), q: q.place(), threshold };
+    x.mark(best_supported(logits, q, threshold), mark)
 }
 
 /// The values of the actions taken, one column for each member of an ensemble whose outputs, one for each choice, stand side

@@ -1,0 +1,62 @@
+//! What can be wrong with a policy file, or with what a policy is asked.
+
+use std::path::PathBuf;
+
+/// Why a policy cannot be loaded or cannot act.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The file cannot be read.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not a policy, or a damaged one.
+    #[error("not a policy that this version reads: {0}")]
+    Damaged(String),
+    /// A file of another version.
+    #[error("a policy file of version {found}; expected {expected}: export it again, or update album-policy")]
+    Version {
+        /// What the file says.
+        found: String,
+        /// What this version reads.
+        expected: u32,
+    },
+    /// A slice of the wrong length.
+    #[error("{what}: found {found} numbers; expected {expected}")]
+    Length {
+        /// Which one.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// What would do.
+        expected: String,
+    },
+    /// NaN or infinity in an observation.
+    #[error("row {row} of the observations: `{name}` is {found}; expected a finite number")]
+    NotFinite {
+        /// The row, from 0.
+        row: usize,
+        /// The number's name.
+        name: String,
+        /// What was there.
+        found: f32,
+    },
+    /// Numbers that grew beyond single precision on the way from an observation to its action.
+    #[error(
+        "row {row}: the action is not a number; is the observation far from what the policy was trained on?"
+    )]
+    Overflow {
+        /// The row, from 0.
+        row: usize,
+    },
+}
+
+impl PolicyError {
+    pub(crate) fn damaged(what: impl Into<String>) -> Self {
+        PolicyError::Damaged(what.into())
+    }
+}

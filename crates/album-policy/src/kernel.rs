@@ -1,0 +1,98 @@
+//! The products of dense layers.
+//!
+//! A kernel is cut into blocks of 32, 8 and single columns, each stored row by row, so that a product reads it from the
+//! first number to the last. The inner loops have lengths that the compiler knows: it makes vector code of them.
+
+use crate::math;
+
+const WIDE: usize = 32;
+const NARROW: usize = 8;
+
+/// The kernel of a dense layer.
+#[derive(Debug)]
+pub struct Kernel {
+    inputs: usize,
+    outputs: usize,
+    /// Blocks of columns, one after the other.
+    blocks: Vec<f32>,
+}
+
+impl Kernel {
+    /// From `inputs x outputs` numbers, row by row.
+    pub fn new(inputs: usize, outputs: usize, data: &[f32]) -> Self {
+        let mut blocks = Vec::with_capacity(data.len());
+        for (column, width) in columns(outputs) {
+            for row in data.chunks_exact(outputs.max(1)) {
+                blocks.extend_from_slice(&row[column..column + width]);
+            }
+        }
+        Kernel { inputs, outputs, blocks }
+    }
+
+    /// `out = x W + b` for every row of `x`.
+    pub fn apply(&self, x: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+        let mut rest = &self.blocks[..];
+        for (column, width) in columns(self.outputs) {
+            let (block, after) = rest.split_at(width * self.inputs);
+            rest = after;
+            let target = Target { outputs: self.outputs, column, bias };
+            match width {
+                WIDE => each::<WIDE>(x, self.inputs, block, &target, out),
+                NARROW => each::<NARROW>(x, self.inputs, block, &target, out),
+                _ => {
+                    let rows = x.chunks_exact(self.inputs).zip(out.chunks_exact_mut(self.outputs));
+                    rows.for_each(|(x, out)| target.write(&[math::dot(x, block)], out));
+                }
+            }
+        }
+    }
+}
+
+/// The first column and the width of every block.
+fn columns(outputs: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let column = at;
+        let width = match outputs - column {
+            0 => return None,
+            left if left >= WIDE => WIDE,
+            left if left >= NARROW => NARROW,
+            _ => 1,
+        };
+        at += width;
+        Some((column, width))
+    })
+}
+
+/// Where the results of a block go.
+struct Target<'a> {
+    outputs: usize,
+    column: usize,
+    bias: Option<&'a [f32]>,
+}
+
+impl Target<'_> {
+    #[inline(always)]
+    fn write<const W: usize>(&self, sums: &[f32; W], row: &mut [f32]) {
+        let out = &mut row[self.column..][..W];
+        out.copy_from_slice(sums);
+        if let Some(bias) = self.bias {
+            out.iter_mut().zip(&bias[self.column..]).for_each(|(out, bias)| *out += bias);
+        }
+    }
+}
+
+/// One block for all rows, one after the other: the sums of a row fill the registers, and the block stays in the cache.
+#[inline(always)]
+fn each<const W: usize>(x: &[f32], inputs: usize, block: &[f32], target: &Target<'_>, out: &mut [f32]) {
+    let (block, _) = block.as_chunks::<W>();
+    for (x, out) in x.chunks_exact(inputs).zip(out.chunks_exact_mut(target.outputs)) {
+        let mut sums = [0.0f32; W];
+        for (x, w) in x.iter().zip(block) {
+            for j in 0..W {
+                sums[j] += x * w[j];
+            }
+        }
+        target.write(&sums, out);
+    }
+}
