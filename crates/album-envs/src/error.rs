@@ -61,6 +61,10 @@ pub enum EnvError {
     #[error("{0}")]
     BadSpec(String),
 
+    /// An environment in the caller's own process failed.
+    #[error("{0}")]
+    Failed(String),
+
     /// A step outside of an episode.
     #[error("step: the episode is over or was never started; reset the environment first")]
     NoEpisode,
@@ -94,7 +98,7 @@ impl EnvError {
     /// data.
     pub fn is_environment(&self) -> bool {
         match self {
-            EnvError::Worker(_) | EnvError::OtherSpaces { .. } => true,
+            EnvError::Worker(_) | EnvError::OtherSpaces { .. } | EnvError::Failed(_) => true,
             EnvError::Data(DataError::Io { .. }) => true,
             EnvError::Python(e) => e.is_io(),
             _ => false,

@@ -83,6 +83,24 @@ impl Evaluation {
     }
 }
 
+impl EvaluationSummary {
+    /// By the names of the logged columns. What nobody knows is NaN: a file has the same columns in all rows.
+    pub fn row(&self) -> Vec<(String, f64)> {
+        let [low, high] = self.success_interval.unwrap_or([f64::NAN; 2]);
+        let row = [
+            ("success", self.success.unwrap_or(f64::NAN)),
+            ("success_low", low),
+            ("success_high", high),
+            ("episode.return", self.mean_return),
+            ("episode.length", self.length),
+            ("episode.final_reward", self.final_reward),
+            ("episodes", self.episodes as f64),
+            ("total.timesteps", self.timesteps as f64),
+        ];
+        row.map(|(name, value)| (format!("evaluation/{name}"), value)).to_vec()
+    }
+}
+
 /// The seeds of the episodes of an evaluation after `step` updates: functions of the run's seed, the step and the
 /// episode's number. More episodes begin with the same seeds.
 pub fn episode_seeds(run_seed: u64, step: u64, episodes: usize) -> Vec<u64> {

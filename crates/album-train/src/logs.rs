@@ -55,7 +55,7 @@ impl Logs {
         })
     }
 
-    /// One row of metrics, on the batch just learned from and on held-out data.
+    /// One row of metrics, on the batch just learned from and on held-out data; returns it with its times.
     pub(crate) fn training(
         &mut self,
         step: u64,
@@ -63,7 +63,7 @@ impl Logs {
         held_out: &Metrics,
         ms_per_step: f64,
         total_seconds: f64,
-    ) -> Result<(), TrainError> {
+    ) -> Result<Vec<(String, f64)>, TrainError> {
         let prefixed = |prefix, metrics: &Metrics| -> Vec<(String, f64)> {
             metrics.iter().map(|(name, value)| (format!("{prefix}/{name}"), *value)).collect()
         };
@@ -75,25 +75,14 @@ impl Logs {
             ("time/total_seconds".to_owned(), total_seconds),
         ];
         self.timing.row(step, &times)?;
-        self.scalars(step, named.iter().chain(&times))
+        named.extend(times);
+        self.scalars(step, &named)?;
+        Ok(named)
     }
 
     /// One row of evaluation results, and the episodes.
     pub(crate) fn evaluation(&mut self, evaluation: &Evaluation) -> Result<(), TrainError> {
-        let summary = evaluation.summary();
-        // A file has the same columns in all rows.
-        let [low, high] = summary.success_interval.unwrap_or([f64::NAN; 2]);
-        let row = [
-            ("success", summary.success.unwrap_or(f64::NAN)),
-            ("success_low", low),
-            ("success_high", high),
-            ("episode.return", summary.mean_return),
-            ("episode.length", summary.length),
-            ("episode.final_reward", summary.final_reward),
-            ("episodes", summary.episodes as f64),
-            ("total.timesteps", summary.timesteps as f64),
-        ];
-        let row = row.map(|(name, value)| (format!("evaluation/{name}"), value)).to_vec();
+        let row = evaluation.summary().row();
         self.eval.row(evaluation.step, &row)?;
         self.episodes.json(evaluation)?;
         self.scalars(evaluation.step, &row)

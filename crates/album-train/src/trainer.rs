@@ -64,6 +64,8 @@ pub enum Event<'a> {
         step: u64,
         /// The metrics of the last one.
         metrics: &'a Metrics,
+        /// The same with those of held-out data and times, by the names of the logged columns.
+        row: &'a [(String, f64)],
         /// Mean milliseconds of an update since the last log.
         ms_per_step: f64,
     },
@@ -243,8 +245,8 @@ impl Trainer<'_> {
                 if let Some(watch) = &watch_held_out {
                     watch.measure(self.agent, &mut held_out_metrics);
                 }
-                logs.training(step, &metrics, &held_out_metrics, ms_per_step, wall())?;
-                (self.observer)(&Event::Logged { step, metrics: &metrics, ms_per_step });
+                let row = logs.training(step, &metrics, &held_out_metrics, ms_per_step, wall())?;
+                (self.observer)(&Event::Logged { step, metrics: &metrics, row: &row, ms_per_step });
             }
             if now - last_sign >= PROGRESS {
                 last_sign = now;

@@ -2,7 +2,7 @@
 //! Unknown keys are errors that suggest the nearest one.
 
 use crate::error::Error;
-use crate::own::{Chosen, Own};
+use crate::own::{ACTOR_AVERAGE, Chosen, Own};
 use crate::problem::Problem;
 use crate::run;
 pub use album_agents::Preset;
@@ -146,13 +146,19 @@ fn preset(
     if preset == Preset::Own
         && let Some((data, usual)) = problem.untuned()?
     {
-        let Chosen { gamma, reward_scale, k, steps, holdout, discrete_policy, why } =
+        let Chosen { gamma, reward_scale, k, steps, holdout, discrete_policy, averaged, mut why } =
             Chosen::from_data(&data, gamma.or(usual));
         let known = kind.defaults()?;
         settings.insert("gamma".into(), gamma.into());
         settings.insert("reward_scale".into(), reward_scale.into());
         if let Some(policy) = discrete_policy.filter(|_| known.contains_key("discrete_policy")) {
             settings.insert("discrete_policy".into(), policy.into());
+        }
+        if averaged && known.contains_key("actor_average") {
+            // A critic that settles finds every recorded action as good as V, and the policy becomes cloning.
+            settings.insert("lr_decay".into(), "none".into());
+            settings.insert("actor_average".into(), ACTOR_AVERAGE.into());
+            why.push(format!("lr_decay = none, actor_average = {ACTOR_AVERAGE}: most states occur once"));
         }
         if known.contains_key("k") {
             settings.insert("k".into(), toml::Value::Integer(k as i64));
@@ -208,6 +214,8 @@ pub struct Overrides {
     pub gamma: Option<f64>,
     /// Keys of `[train]` that have options of their own.
     pub train: toml::Table,
+    /// Hyperparameters of the agent.
+    pub settings: toml::Table,
     /// Where the configuration starts from.
     pub preset: Option<Preset>,
     /// A TOML file.
@@ -325,9 +333,10 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     if let Some(path) = data {
         flags.insert("data".into(), path.display().to_string().into());
     }
-    if let Some(gamma) = overrides.gamma {
-        let inner = toml::Table::from_iter([("gamma".to_owned(), gamma.into())]);
-        flags.insert(agent.clone(), toml::Value::Table(inner));
+    let mut settings = overrides.settings.clone();
+    settings.extend(overrides.gamma.map(|gamma| ("gamma".to_owned(), gamma.into())));
+    if !settings.is_empty() {
+        flags.insert(agent.clone(), toml::Value::Table(settings));
     }
     layers.merge(flags, "command line")?;
     for pair in &overrides.set {

@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::exact::Compared;
+use crate::record_file;
 use album_agents::{Agent, Moment};
-use album_base::atomic;
 use album_data::{ActionSpace, Dataset, View};
 use album_plot::{Legend, Plot, panels};
 use album_report::html::Page;
@@ -31,6 +31,9 @@ pub struct Differences {
     pub gains: Vec<Gain>,
     /// The names of the numbers in an observation.
     pub observation_names: Vec<String>,
+    /// The names of the numbers in an action, or of the choices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub action_names: Vec<String>,
     /// Learned values beside exact ones, where states repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<Compared>,
@@ -127,27 +130,19 @@ impl Differences {
                 });
             }
         }
-        let observation_names = names.observations.clone();
-        Differences { held_out, states: chosen.len(), actions, gains, observation_names, exact: None }
+        let (observation_names, action_names) = (names.observations.clone(), names.actions.clone());
+        let states = chosen.len();
+        Differences { held_out, states, actions, gains, observation_names, action_names, exact: None }
     }
 
     /// Writes them into the directory of a run.
     pub fn write(&self, run: &Path) -> Result<(), Error> {
-        let path = run.join(FILE);
-        let text = serde_json::to_vec_pretty(self).map_err(|e| Error::Numerical(e.to_string()))?;
-        atomic::write(&path, &text).map_err(Error::io(&path))
+        record_file::write(&run.join(FILE), self)
     }
 
     /// Reads those of a run, where there are some.
     pub fn read(run: &Path) -> Result<Option<Self>, Error> {
-        let path = run.join(FILE);
-        match std::fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text)
-                .map(Some)
-                .map_err(|e| Error::Load(format!("{}: {e}", path.display()))),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io(&path)(e)),
-        }
+        record_file::read(&run.join(FILE))
     }
 
     /// The part of a run's report.

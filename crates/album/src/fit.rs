@@ -2,7 +2,9 @@
 
 use crate::config::Layers;
 use crate::error::Error;
+use crate::run::Trained;
 use album_agents::{Agent, AgentKind, Learner, Moment, Policy};
+use album_data::ActionSpace;
 use album_data::{Dataset, Sampler, Segments, View};
 use album_nn::Pool;
 use album_train::weights_sha256;
@@ -41,6 +43,12 @@ impl Fit {
         Ok(self)
     }
 
+    /// Refuses hyperparameters outside their domain, as [`Self::run`] would.
+    pub fn check(&self) -> Result<(), Error> {
+        self.kind.setup(&self.settings.table)?;
+        Ok(())
+    }
+
     /// Gradient steps; 10,000 unless set.
     pub fn steps(self, steps: u64) -> Self {
         Fit { steps, ..self }
@@ -74,7 +82,7 @@ impl Fit {
                 )));
             }
         }
-        Ok(Fitted { policy: agent.policy(), agent, observation_dim: data.observation_dim(), acted: 0 })
+        Ok(Fitted::new(agent))
     }
 }
 
@@ -93,15 +101,42 @@ impl std::fmt::Debug for Fitted {
     }
 }
 
+impl From<Trained> for Fitted {
+    fn from(trained: Trained) -> Self {
+        Fitted::new(trained.agent)
+    }
+}
+
 impl Fitted {
+    fn new(agent: Learner) -> Self {
+        let observation_dim = agent.blueprint().encoding.observation_dim();
+        Fitted { policy: agent.policy(), agent, observation_dim, acted: 0 }
+    }
+
+    /// Numbers in an observation.
+    pub fn observation_dim(&self) -> usize {
+        self.observation_dim
+    }
+
+    /// What actions are: bounds in physical units, or a number of choices.
+    pub fn action_space(&self) -> ActionSpace {
+        self.agent.blueprint().action_space()
+    }
+
     /// The actions for some observations, row by row. Each row counts as the first step of an episode of its own.
     pub fn act(&mut self, observations: &[f32]) -> Vec<f32> {
         let rows = observations.len() / self.observation_dim;
         let episodes = self.acted..self.acted + rows as u64;
         self.acted = episodes.end;
         let moments: Vec<Moment> = episodes.map(|episode| Moment { episode, step: 0 }).collect();
+        self.act_at(observations, &moments)
+    }
+
+    /// The actions for observations at given steps of given episodes. Policies that plan several actions at once go on
+    /// with the plan of the episode.
+    pub fn act_at(&mut self, observations: &[f32], moments: &[Moment]) -> Vec<f32> {
         let mut actions = Vec::new();
-        self.policy.act(observations, &moments, &mut actions);
+        self.policy.act(observations, moments, &mut actions);
         actions
     }
 
@@ -109,6 +144,15 @@ impl Fitted {
     pub fn value(&mut self, observations: &[f32]) -> Option<Vec<f32>> {
         let rows = observations.len() / self.observation_dim;
         self.agent.value(View::new(observations, rows, self.observation_dim))
+    }
+
+    /// The values of actions in their observations, in units of the data's rewards, where the agent learns them for single
+    /// actions. Actions are as [`Self::act`] returns them.
+    pub fn q(&mut self, observations: &[f32], actions: &[f32]) -> Option<Vec<f32>> {
+        let (rows, width) = (observations.len() / self.observation_dim, self.action_space().dim());
+        let (observations, actions) =
+            (View::new(observations, rows, self.observation_dim), View::new(actions, rows, width));
+        self.agent.q(observations, actions)
     }
 
     /// The SHA-256 of all weights: equal for equal data, configuration and seed.

@@ -47,26 +47,34 @@
 //! | [`run`] | a run from its first step to its report, and back to its policy |
 //! | [`report`] | the page of a run |
 //! | [`judge`](mod@judge) | a look at a trained policy and its critic |
+//! | [`fqe`] | what a policy is worth, by data alone |
 //! | [`doctor`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`rollouts`] | data: what is wrong with it, what there is, how to get it, how to make it |
+//! | [`export`](mod@export), [`act`](mod@act) | a policy in one file, and what it does |
+//! | [`track`] | what a run logs, sent to MLflow or Weights & Biases |
 //! | [`setup`] | Python for OGBench's environments |
 //! | [`verify`](mod@verify) | every statement of the theory, measured |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
 
 #![warn(missing_debug_implementations)]
 
+pub mod act;
 pub mod catalogue;
 pub mod config;
 mod differences;
 pub mod doctor;
 mod error;
 mod exact;
+pub mod export;
 pub mod fetch;
 mod fit;
+pub mod fqe;
+mod http;
 pub mod judge;
 mod mudworld;
 mod own;
 mod problem;
 pub mod record;
+mod record_file;
 pub mod report;
 mod resources;
 pub mod rollouts;
@@ -74,6 +82,7 @@ pub mod run;
 pub mod setup;
 pub mod sizes;
 pub mod solve;
+pub mod track;
 pub mod verify;
 mod video;
 

@@ -1,7 +1,7 @@
 //! People's own data: a log, perhaps an environment, and hyperparameters that suit it without tuning.
 
 use crate::error::Error;
-use album_data::{ActionSpace, Dataset, Source, SourceData};
+use album_data::{ActionSpace, Dataset, Format, Source, SourceData};
 use album_envs::EnvSpec;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -44,6 +44,11 @@ impl Own {
         Ok(Own { name, source, env: None, score_range: None, read: Arc::default() })
     }
 
+    /// A log that was read already. Arrays in memory have a source without files, of [`Format::Memory`].
+    pub fn of_data(source: Source, data: SourceData, name: Option<&str>) -> Result<Self, Error> {
+        Ok(Own { read: Arc::new(OnceLock::from(data)), ..Own::new(source, name)? })
+    }
+
     /// The same, judged in an environment; `score_range` are the returns that count as a score of 0 and of 100.
     pub fn judged_in(self, env: Option<EnvSpec>, score_range: Option<[f64; 2]>) -> Result<Self, Error> {
         if let Some([low, high]) = score_range
@@ -61,6 +66,12 @@ impl Own {
         if let Some(data) = self.read.get() {
             return Ok(data);
         }
+        if self.source.format == Some(Format::Memory) {
+            return Err(Error::Load(format!(
+                "{}: the run learned from arrays in memory, and no file holds them; save the data to a file, and train on that",
+                self.name
+            )));
+        }
         let data = self.source.read().map_err(|e| Error::Load(e.to_string()))?;
         Ok(self.read.get_or_init(|| data))
     }
@@ -76,6 +87,8 @@ pub(crate) struct Chosen {
     pub holdout: f64,
     /// How ALBUM's policy of choices follows from its values, where actions are discrete.
     pub discrete_policy: Option<&'static str>,
+    /// Whether ALBUM's learning rates stay as they are and its policy is an average over updates.
+    pub averaged: bool,
     pub why: Vec<String>,
 }
 
@@ -86,6 +99,8 @@ const PASSES: usize = 100;
 const STEPS: [usize; 2] = [10_000, 200_000];
 /// The 95th percentile of the size of discounted returns, after scaling: what networks reach within a few thousand steps.
 const RETURN_SIZE: f64 = 10.0;
+/// The share of an update in the average over updates.
+pub(crate) const ACTOR_AVERAGE: f64 = 0.001;
 
 impl Chosen {
     /// Values that suit the data; `gamma` where it is given.
@@ -100,10 +115,7 @@ impl Chosen {
             why.push(format!("gamma = {gamma}: the longest episode has {longest} steps (--gamma sets it)"));
             gamma
         });
-        let mut sizes: Vec<f64> = data.returns_to_go(gamma).into_iter().map(f64::abs).collect();
-        sizes.sort_by(f64::total_cmp);
-        let size = sizes.get(sizes.len() * 95 / 100).copied().unwrap_or(0.0);
-        let reward_scale = if size > 0.0 { three_digits(RETURN_SIZE / size) } else { 1.0 };
+        let (reward_scale, size) = reward_scale(data, gamma);
         why.push(format!(
             "reward_scale = {reward_scale}: 95 % of the discounted returns are within ±{}",
             three_digits(size)
@@ -113,10 +125,28 @@ impl Chosen {
         why.push(format!("k = {k}, steps = {steps}: {} transitions", data.len()));
         let with_steps = (0..episodes.len()).filter(|&episode| episodes.length(episode) > 0).count();
         let holdout = if with_steps >= 10 { 0.1 } else { 0.0 };
-        let discrete_policy = matches!(data.action_space(), ActionSpace::Discrete { .. })
-            .then(|| if states_repeat(data) { "best" } else { "awr" });
-        Chosen { gamma, reward_scale, k, steps, holdout, discrete_policy, why }
+        let (discrete, repeat) =
+            (matches!(data.action_space(), ActionSpace::Discrete { .. }), states_repeat(data));
+        let discrete_policy = discrete.then_some(if repeat { "best" } else { "awr" });
+        Chosen {
+            gamma,
+            reward_scale,
+            k,
+            steps,
+            holdout,
+            discrete_policy,
+            averaged: !discrete && !repeat,
+            why,
+        }
     }
+}
+
+/// The factor that brings returns to a size that networks reach soon, and the 95th percentile of their size without it.
+pub(crate) fn reward_scale(data: &Dataset, gamma: f64) -> (f64, f64) {
+    let mut sizes: Vec<f64> = data.returns_to_go(gamma).into_iter().map(f64::abs).collect();
+    sizes.sort_by(f64::total_cmp);
+    let size = sizes.get(sizes.len() * 95 / 100).copied().unwrap_or(0.0);
+    (if size > 0.0 { three_digits(RETURN_SIZE / size) } else { 1.0 }, size)
 }
 
 /// Whether most states were acted in more than once. Then Q knows several choices of a state, and the best of them can be
@@ -177,8 +207,15 @@ mod tests {
                 masks: vec![1.0; 40],
                 terminals: (0..40).map(|row| row % 10 == 9).collect(),
             };
-            Dataset::in_space(rows, ActionSpace::Discrete { n: 2 }).unwrap()
+            Dataset::in_space(rows.clone(), ActionSpace::Discrete { n: 2 })
+                .map(|discrete| (discrete, rows))
+                .unwrap()
         };
+        let averaged =
+            |distinct| Chosen::from_data(&Dataset::from_rows(data(distinct).1).unwrap(), None).averaged;
+        assert!(averaged(true) && !averaged(false));
+        let data = |distinct| data(distinct).0;
+        assert!(!Chosen::from_data(&data(true), None).averaged);
         assert_eq!(Chosen::from_data(&data(true), None).discrete_policy, Some("awr"));
         assert_eq!(Chosen::from_data(&data(false), None).discrete_policy, Some("best"));
     }

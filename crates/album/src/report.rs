@@ -16,6 +16,7 @@ use album_train::{Columns, Episode, Records, ValueMap};
 use crate::config::{self, RunConfig};
 use crate::differences::Differences;
 use crate::error::Error;
+use crate::fqe::Saved;
 
 /// Value maps shown at most.
 const MAPS: usize = 6;
@@ -24,13 +25,13 @@ const STEP: &str = "training step";
 /// Writes `report.html` into the directory of a run and returns its path.
 pub fn write(run: &Path) -> Result<PathBuf, Error> {
     let path = run.join("report.html");
-    let page = page(&Records::read(run)?, Differences::read(run)?.as_ref(), run);
+    let page = page(&Records::read(run)?, Differences::read(run)?.as_ref(), Saved::read(run)?.as_ref(), run);
     atomic::write(&path, page.render().as_bytes()).map_err(Error::io(&path))?;
     Ok(path)
 }
 
 /// Builds the report of a run; `run` is where commands find it.
-pub fn page(records: &Records, differences: Option<&Differences>, run: &Path) -> Page {
+fn page(records: &Records, differences: Option<&Differences>, fqe: Option<&Saved>, run: &Path) -> Page {
     let scene = records.result.as_ref().and_then(|result| Scene::of(&result.task));
     let mut page = summary(records);
     page = success(page, records);
@@ -38,6 +39,9 @@ pub fn page(records: &Records, differences: Option<&Differences>, run: &Path) ->
     page = trajectories(page, records, scene.as_ref());
     if let Some(differences) = differences {
         page = differences.show(page);
+    }
+    if let Some(fqe) = fqe {
+        page = fqe.show(page);
     }
     page = initial_values(page, &records.train);
     page = training(page, &records.train);
@@ -317,7 +321,7 @@ fn commands(records: &Records, run: &Path) -> String {
     let train = records.result.as_ref().map_or(String::new(), |result| {
         format!("album train --config {run}/config.toml   # {}, seed {} again\n", result.task, result.seed)
     });
-    format!("{train}album resume {run}\nalbum eval {run}")
+    format!("{train}album resume {run}\nalbum eval {run}\nalbum fqe {run}")
 }
 
 /// The maze that a task takes place in.

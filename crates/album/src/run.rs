@@ -8,7 +8,9 @@ use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner, Metrics};
+use album_base::atomic::AtomicFolder;
 use album_data::{ActionSpace, Dataset, Description, Segments};
+use album_envs::EnvPool;
 use album_nn::Pool;
 use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
@@ -16,6 +18,8 @@ use album_train::{
 };
 use std::path::{Path, PathBuf};
 
+/// Who works on a run. No part of it.
+const LOCK: &str = "run.lock";
 /// Paths of native evaluation episodes that the report shows.
 const PATHS: usize = 10;
 
@@ -97,6 +101,16 @@ impl Run {
             directory.write("config.toml", config.to_toml()?.as_bytes())?;
         }
         Ok(Run { config, loaded, agent, evaluator, directory })
+    }
+
+    /// The same run, evaluated in environments that the caller brings.
+    pub fn judged_in(mut self, envs: Box<dyn EnvPool>) -> Result<Self, Error> {
+        let data = &self.loaded.data;
+        envs.shape().check_data("the environment", data.observation_dim(), data.action_space())?;
+        let (episodes, score_range) = (self.config.train.eval_episodes, self.config.problem.score_range());
+        let evaluator = Evaluator { envs, episodes, paths: 0, background: false, score_range };
+        self.evaluator = (episodes > 0).then_some(evaluator);
+        Ok(self)
     }
 
     fn identity(&self) -> Result<Identity, Error> {
@@ -217,6 +231,36 @@ pub fn default_directory(config: &RunConfig) -> PathBuf {
     std::iter::once(base.join(&name)).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
 }
 
+/// Copies a run, complete or not at all, to a place where there is nothing.
+pub fn copy(run: &Path, to: &Path) -> Result<(), Error> {
+    read_config(run)?; // it is one
+    if let Some(found) = to.read_dir().ok().and_then(|mut inside| inside.next()) {
+        let found = found.map_err(Error::io(to))?.file_name().to_string_lossy().into_owned();
+        return Err(TrainError::NotEmpty { path: to.to_path_buf(), found }.into());
+    }
+    let folder = AtomicFolder::create(to).map_err(Error::io(to))?;
+    copy_inside(run, folder.path()).map_err(Error::io(to))?;
+    folder.commit().map_err(Error::io(to))
+}
+
+fn copy_inside(from: &Path, to: &Path) -> std::io::Result<()> {
+    for entry in from.read_dir()? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue; // who works on the other one
+        }
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            std::fs::create_dir(&target)?;
+            copy_inside(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), &target)?;
+            std::fs::File::open(&target)?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
 /// An agent as a checkpoint of a run has it. No dataset is needed to act.
 pub struct Trained {
     /// What the run does.
@@ -256,10 +300,20 @@ impl Trained {
 
     /// The data that it learned from.
     pub fn data(&self) -> Result<Dataset, Error> {
-        let Loaded { data, held_out, .. } = load(&self.config)?;
+        Ok(self.loaded()?.data)
+    }
+
+    /// The episodes that it did not see, if there are any.
+    pub fn held_out(&self) -> Result<Option<Dataset>, Error> {
+        Ok(self.loaded()?.held_out)
+    }
+
+    fn loaded(&self) -> Result<Loaded, Error> {
+        let loaded = load(&self.config)?;
         let hash = |data: &Dataset| data.content_hash();
-        self.checkpoint.check(&identity(&self.config, hash(&data), held_out.as_ref().map(hash))?)?;
-        Ok(data)
+        let held_out = loaded.held_out.as_ref().map(hash);
+        self.checkpoint.check(&identity(&self.config, hash(&loaded.data), held_out)?)?;
+        Ok(loaded)
     }
 }
 

@@ -51,5 +51,5 @@ pub use interpreter::{Python, VARIABLE, default_folder};
 pub use pool::WorkerPool;
 pub use protocol::PROTOCOL;
 pub use setup::{install, set_up, set_up_from};
-pub use suites::{REQUIREMENTS, Suite};
+pub use suites::{GYMNASIUM, REQUIREMENTS, Suite};
 pub use workers::Limits;

@@ -44,6 +44,8 @@ pub struct Advice {
     pub count: Vec<u64>,
     /// The value of the policy where episodes start, on average.
     pub initial_value: f64,
+    /// The value of the recorded behaviour where episodes start, on average.
+    pub initial_behaviour_value: f64,
     /// The discounted return that was recorded, on average over episodes.
     pub recorded_return: f64,
     /// The largest violation of the Bellman equation.
@@ -93,7 +95,9 @@ impl Advice {
         let returns = returns(log, question.gamma);
         let firsts =
             log.starts.windows(2).map(|episode| mdp.state_of(empirical.row_pair[episode[0]] as usize));
-        let initial_value = firsts.map(|s| value[s]).sum::<f64>() / log.episodes() as f64;
+        let at_starts =
+            |values: &[f64]| firsts.clone().map(|s| values[s]).sum::<f64>() / log.episodes() as f64;
+        let (initial_value, initial_behaviour_value) = (at_starts(&value), at_starts(&behaviour_value));
         let recorded_return = returns.iter().sum::<f64>() / returns.len() as f64;
         let intervals = match question.bootstrap {
             0 => None,
@@ -108,6 +112,7 @@ impl Advice {
             gain,
             count,
             initial_value,
+            initial_behaviour_value,
             recorded_return,
             residual,
             intervals,

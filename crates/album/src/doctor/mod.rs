@@ -24,15 +24,18 @@
 //! ```
 
 mod columns;
+mod inspection;
 mod labels;
 mod repeats;
+mod text;
 mod warnings;
 
-use album_data::{ACTION_LIMIT, ActionSpace, BadNumbers, Problem, Unchecked};
+use album_data::{ACTION_LIMIT, ActionSpace, BadNumbers, Description, EndCounts, Format, Problem, Unchecked};
 use album_tabular::{JoinedStates, TabularError};
 use serde::Serialize;
 
 pub use columns::Column;
+pub use inspection::FileInspection;
 pub use labels::{Bin, LabelStatistics};
 pub use repeats::Repeats;
 pub use warnings::Warning;
@@ -83,6 +86,64 @@ pub struct Lengths {
     pub median: usize,
     /// The longest.
     pub max: usize,
+}
+
+/// What a log turned out to be, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inspection {
+    /// Of the files.
+    pub format: Format,
+    /// What the policy sees.
+    pub observation: Observation,
+    /// What it chooses.
+    pub action: Action,
+    /// What ended the episodes.
+    pub ends: EndCounts,
+    /// What was guessed, and from what.
+    pub guesses: Vec<String>,
+    /// What the doctor found.
+    #[serde(flatten)]
+    pub diagnosis: Diagnosis,
+}
+
+/// The numbers of an observation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Observation {
+    /// How many there are.
+    pub dim: usize,
+    /// Their names.
+    pub names: Vec<String>,
+}
+
+/// The numbers of an action, or the choices.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Action {
+    /// Numbers in an action.
+    pub dim: usize,
+    /// The names of the numbers, or of the choices.
+    pub names: Vec<String>,
+    /// Bounds, or how many choices there are.
+    #[serde(flatten)]
+    pub space: ActionSpace,
+}
+
+impl Inspection {
+    /// Examines a log; see [`examine`].
+    pub fn of(data: &Unchecked, description: Description, gamma: f64) -> Result<Self, TabularError> {
+        let dataset = &data.dataset;
+        Ok(Inspection {
+            format: description.format,
+            observation: Observation { dim: dataset.observation_dim(), names: description.observation_names },
+            action: Action {
+                dim: dataset.action_dim(),
+                names: description.action_names,
+                space: description.action_space,
+            },
+            ends: description.ends,
+            guesses: description.guesses,
+            diagnosis: examine(data, gamma)?,
+        })
+    }
 }
 
 /// Examines a dataset. Values are discounted by `gamma`, which must be at least 0 and less than 1.

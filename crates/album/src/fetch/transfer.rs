@@ -1,10 +1,9 @@
 //! The connections of a download: as many as it takes.
 
 use super::{Event, FetchError, Options, Record, part::Part};
+use crate::http;
 use std::io::{self, ErrorKind, Read};
-use std::sync::Arc;
 use ureq::Agent;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Attempts in a row without a new byte before a download fails.
 const ATTEMPTS: u32 = 5;
@@ -139,19 +138,7 @@ impl Transfer<'_> {
     }
 
     fn agent(&self) -> Agent {
-        // The system's certificates: behind a proxy that opens connections they are the only right ones.
-        let certificates = rustls_native_certs::load_native_certs().certs;
-        let certificates = certificates.iter().map(|found| Certificate::from_der(found).to_owned()).collect();
-        let tls = TlsConfig::builder()
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .root_certs(RootCerts::Specific(Arc::new(certificates)));
-        let config = Agent::config_builder().http_status_as_error(false).tls_config(tls.build());
-        let patience = Some(self.options.patience);
-        let config = config.timeout_connect(patience).timeout_recv_response(patience);
-        config
-            .timeout_per_read(patience)
-            .user_agent(concat!("album/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .into()
+        let patience = self.options.patience;
+        http::config(patience).timeout_per_read(Some(patience)).build().into()
     }
 }

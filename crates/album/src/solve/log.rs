@@ -2,6 +2,7 @@
 
 use crate::Error;
 use album_base::atomic;
+use album_base::number::compact;
 use album_data::table::{Table, TableWriter};
 use album_tabular::log::{Advice, Interval, Log, LogColumns, Question};
 use serde::Serialize;
@@ -52,6 +53,8 @@ pub struct LogReport {
     pub initial_value: f64,
     /// Its 95 % interval.
     pub initial_value_interval: Option<Interval>,
+    /// The value of the recorded behaviour where episodes start, in the same model: what the policy's compares with.
+    pub initial_behaviour_value: f64,
     /// The discounted return that was recorded.
     pub recorded_return: f64,
     /// Its 95 % interval.
@@ -96,6 +99,19 @@ pub fn table_files(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// A warning where the model of the log gets the recorded behaviour wrong, so that its other values mean little too.
+fn misfit(advice: &Advice) -> Option<String> {
+    let (model, recorded) = (advice.initial_behaviour_value, advice.recorded_return);
+    ((model - recorded).abs() > 0.1 * model.abs().max(recorded.abs())).then(|| {
+        format!(
+            "the model puts the recorded behaviour at {}, its episodes returned {}: the state leaves out something that \
+             values depend on, such as the time that is left; compare the policy with the behaviour, not with the returns",
+            compact(model),
+            compact(recorded)
+        )
+    })
+}
+
 impl LogRun {
     /// Reads and solves a log.
     pub fn new(files: &[PathBuf], columns: &LogColumns, question: &Question) -> Result<Self, Error> {
@@ -127,13 +143,14 @@ impl LogRun {
             certain: intervals.map(|intervals| intervals.certain.iter().filter(|&&certain| certain).count()),
             initial_value: advice.initial_value,
             initial_value_interval: intervals.map(|intervals| intervals.initial_value),
+            initial_behaviour_value: advice.initial_behaviour_value,
             recorded_return: advice.recorded_return,
             recorded_return_interval: intervals.map(|intervals| intervals.recorded_return),
             improvement_interval: intervals.map(|intervals| intervals.improvement),
             bellman_residual: advice.residual,
             seconds_read,
             seconds_solution: start.elapsed().as_secs_f64(),
-            warnings: log.warnings.clone(),
+            warnings: log.warnings.iter().cloned().chain(misfit(&advice)).collect(),
         };
         Ok(Self { report, log, advice })
     }

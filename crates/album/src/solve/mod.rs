@@ -3,10 +3,11 @@
 mod log;
 mod page;
 mod program;
+mod text;
 
 pub use log::{LogReport, LogRun, table_files};
 pub use page::page;
-pub use program::{ProgramReport, Sandwich, SolvedProgram};
+pub use program::{ProgramReport, Sandwich, SolvedProgram, read_program};
 
 use crate::Error;
 use std::path::Path;

@@ -36,6 +36,7 @@ pub fn page(run: &LogRun) -> Page {
             "recorded return",
             format!("{}{}", compact(r.recorded_return), between(&r.recorded_return_interval)),
         ),
+        ("value of the recorded behaviour", compact(r.initial_behaviour_value)),
         (
             "value of the policy",
             format!("{}{}", compact(r.initial_value), between(&r.initial_value_interval)),

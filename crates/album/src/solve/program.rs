@@ -2,11 +2,13 @@
 
 use crate::Error;
 use album_base::atomic::AtomicFile;
+use album_data::DataError;
+use album_data::table::Table;
 use album_tabular::lp::LinearProgram;
 use album_tabular::theory::sandwich::{self, Comparison};
 use album_tabular::{
-    Certificate, EmpiricalMdp, Lblp, MudWorld, Solution, Solver, TabularDataset, max_difference, solve,
-    value_iteration_from,
+    Certificate, EmpiricalMdp, Lblp, MudWorld, Solution, Solver, TabularDataset, TabularError,
+    max_difference, solve, value_iteration_from,
 };
 use serde::Serialize;
 use std::io::{BufWriter, Write};
@@ -92,8 +94,10 @@ pub struct Sandwich {
 pub struct SolvedProgram {
     /// What was found.
     pub report: ProgramReport,
-    empirical: EmpiricalMdp,
-    solution: Solution,
+    /// The data as an MDP.
+    pub empirical: EmpiricalMdp,
+    /// Values and duals.
+    pub solution: Solution,
     weights: (f64, f64),
 }
 
@@ -218,4 +222,31 @@ impl Sandwich {
             },
         }
     }
+}
+
+/// Reads the arrays of a tabular dataset from an npz file.
+pub fn read_program(path: &Path) -> Result<TabularDataset, Error> {
+    if Table::recognises(path) {
+        let table = Table::open(&[path])?;
+        return Err(Error::Usage(format!(
+            "{} is a table; say what its columns mean (--state, --action, --reward, --episode). It has {}",
+            path.display(),
+            table
+                .names()
+                .iter()
+                .take(20)
+                .map(|name| format!("`{}`", name.escape_debug()))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )));
+    }
+    TabularDataset::read_npz(path).map_err(|e| match e {
+        // A name that is neither a world nor a file is most likely a slip of the pen.
+        TabularError::Data(DataError::Io { place, source })
+            if source.kind() == std::io::ErrorKind::NotFound && path.extension().is_none() =>
+        {
+            Error::Usage(format!("`{}` is neither a known world (mudworld) nor a file", place.file.display()))
+        }
+        e => e.into(),
+    })
 }

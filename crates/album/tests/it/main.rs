@@ -2,5 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 
+mod act;
 mod doctor;
+mod export;
+mod fqe;
 mod own;

@@ -84,7 +84,7 @@ fn mediocre(s: &[f64; 4], noise: [f64; 2]) -> [f64; 2] {
     [0, 1].map(|axis| -(0.15 * p * s[axis] + 0.3 * d * s[axis + 2]) + 1.5 * noise[axis])
 }
 
-fn record(path: &Path, seed: u64) {
+pub fn record(path: &Path, seed: u64) {
     let data = rollouts(200, seed, mediocre);
     let rows = data.rewards.len();
     let last: Vec<bool> = (0..rows).map(|row| row % LENGTH == LENGTH - 1).collect();
@@ -110,7 +110,7 @@ fn gap_closed(mut act: impl FnMut(&[f32]) -> Vec<f32>) -> f64 {
     (learned.mean_return - behaviour) / (best - behaviour)
 }
 
-fn train(data: PathBuf, out: &Path, set: &[&str]) -> album_train::RunResult {
+pub fn train(data: PathBuf, out: &Path, set: &[&str]) -> album_train::RunResult {
     let overrides = Overrides {
         data: Some(Source::of(data)),
         set: set.iter().map(|&pair| pair.to_owned()).collect(),

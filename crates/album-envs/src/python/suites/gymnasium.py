@@ -2,6 +2,7 @@
 
     make("id", ID, ARGUMENTS)               an installed id: gymnasium.make(ID, **ARGUMENTS)
     make("file", FILE:FUNCTION, ARGUMENTS)  what a function of a Python file returns: FUNCTION(**ARGUMENTS)
+    make("object", ENVIRONMENT)             one that was made already, in this process
 
 ARGUMENTS is a JSON object. Observations become one row of numbers: Box spaces row by row, Discrete and MultiDiscrete as
 one-hot, MultiBinary as it is, the parts of a Dict in the order of their sorted keys and those of a Tuple in theirs.
@@ -20,8 +21,6 @@ PACKAGES = ("gymnasium", "numpy")
 OWN_RANDOM = True  # who knows what steps draw from
 ENDLESS = 10_000  # steps, where nothing else limits an episode
 
-gymnasium.logger.min_level = 50
-
 
 def did_you_mean(name, names):
     near = difflib.get_close_matches(name, names, 3, 0.5)
@@ -29,6 +28,7 @@ def did_you_mean(name, names):
 
 
 def from_id(name, arguments):
+    gymnasium.logger.min_level = 50
     unknown = gymnasium.error.UnregisteredEnv, gymnasium.error.NamespaceNotFound, ModuleNotFoundError
     try:
         return gymnasium.make(name, disable_env_checker=True, **arguments)
@@ -45,6 +45,7 @@ def from_id(name, arguments):
 
 
 def from_file(name, arguments):
+    gymnasium.logger.min_level = 50
     return load_function(name)(**arguments)
 
 
@@ -96,10 +97,12 @@ def chain(parts):
 class Environment:
     choices = 0
 
-    def __init__(self, kind, name, arguments):
-        self.name = name
-        make = from_id if kind == "id" else from_file
-        self.env = guarded("the environment cannot be made", make, name, json.loads(arguments))
+    def __init__(self, kind, name, arguments=None):
+        if kind == "object":
+            self.env = name
+        else:
+            make = from_id if kind == "id" else from_file
+            self.env = guarded("the environment cannot be made", make, name, json.loads(arguments))
         for attribute in ("observation_space", "action_space", "reset", "step"):
             if not hasattr(self.env, attribute):
                 kind = type(self.env).__name__

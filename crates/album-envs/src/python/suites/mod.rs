@@ -9,6 +9,9 @@ use crate::spec::{EnvSource, EnvSpec};
 /// The pinned packages that the suites run with.
 pub const REQUIREMENTS: &str = include_str!("requirements.txt");
 
+/// The adapter of gymnasium's environments, for those who run one in their own process; see the file.
+pub const GYMNASIUM: &str = include_str!("gymnasium.py");
+
 /// A Python adapter and its arguments.
 #[derive(Debug, Clone)]
 pub struct Suite {
@@ -47,7 +50,7 @@ impl Suite {
             name: spec.to_string(),
             setup: "gymnasium",
             file: "gymnasium.py",
-            source: include_str!("gymnasium.py"),
+            source: GYMNASIUM,
             arguments: vec![kind.to_owned(), name, spec.args_json()],
             expected: None,
         }

@@ -1,0 +1,25 @@
+//! Small JSON records in the directory of a run.
+
+use crate::Error;
+use album_base::atomic;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// Writes a record, whole or not at all.
+pub(crate) fn write(path: &Path, record: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_vec_pretty(record).map_err(|e| Error::Numerical(e.to_string()))?;
+    atomic::write(path, &text).map_err(Error::io(path))
+}
+
+/// Reads a record, where there is one.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+    match std::fs::read(path) {
+        Ok(text) => {
+            let record = serde_json::from_slice(&text);
+            record.map(Some).map_err(|e| Error::Load(format!("{}: {e}", path.display())))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io(path)(e)),
+    }
+}

@@ -1,0 +1,338 @@
+//! Trackers: what a run logs, sent to a server as well.
+//!
+//! A thread of its own sends; training only puts rows into a queue that never makes it wait. A server that is slow, refuses
+//! or vanishes costs rows of its own copy, and a warning; the run's directory has everything.
+//!
+//! `tracker.json` in the run directory holds the server's id of the run, so that a resumed run goes on there.
+
+mod mlflow;
+#[cfg(test)]
+mod tests;
+pub mod wandb;
+
+use crate::error::Error;
+use crate::record_file;
+use crate::run::{Finished, Run};
+use album_train::Event;
+use mlflow::{Client, Failure};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The file with the server's id of the run.
+const NOTE: &str = "tracker.json";
+/// Rows that wait for the server before further ones are dropped.
+const QUEUE: usize = 4096;
+/// How long a request may take, and how long the end of a run waits for its last rows.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Where a run is logged: `mlflow:http://HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The address of an MLflow server.
+    uri: String,
+}
+
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let refuse = |found: &str| {
+            Err(Error::Usage(format!("--track {text}: found {found}; expected mlflow:http://HOST:PORT")))
+        };
+        let Some(uri) = text.strip_prefix("mlflow:") else { return refuse("no tracker that album knows") };
+        let Some(host) = uri.strip_prefix("http://").or(uri.strip_prefix("https://")) else {
+            return refuse("an address that is neither http nor https");
+        };
+        if host.split('/').next().is_none_or(|host| host.is_empty() || host.contains('@')) {
+            // The address is kept in the run's directory.
+            return refuse("no host, or a password in the address");
+        }
+        Ok(Target { uri: uri.trim_end_matches('/').to_owned() })
+    }
+}
+
+/// What `tracker.json` holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    tracker: String,
+    uri: String,
+    run_id: String,
+}
+
+/// What the server is told about a run when it first hears of it.
+#[derive(Clone, Debug, Default)]
+struct About {
+    experiment: String,
+    name: String,
+    params: Vec<(String, String)>,
+}
+
+/// What the thread is told.
+enum Entry {
+    Row { step: u64, time: u64, row: Vec<(String, f64)> },
+    End(&'static str),
+}
+
+/// Sends the rows of a run to a server.
+pub struct Tracker {
+    queue: SyncSender<Entry>,
+    said: Receiver<String>,
+    /// Set when the run has ended: nothing is tried after it.
+    deadline: Arc<Mutex<Option<Instant>>>,
+    thread: JoinHandle<()>,
+    uri: String,
+    patience: Duration,
+    dropped: u64,
+}
+
+impl std::fmt::Debug for Tracker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tracker").field("uri", &self.uri).finish_non_exhaustive()
+    }
+}
+
+impl Tracker {
+    /// The tracker of a run: `target`, else the one that the run was logged to before, if any.
+    pub fn of_run(target: Option<&Target>, run: &Run) -> Result<Option<Self>, Error> {
+        let note = read_note(run.path())?;
+        let uri = match (target, &note) {
+            (Some(target), _) => target.uri.clone(),
+            (None, Some(note)) => note.uri.clone(),
+            (None, None) => return Ok(None),
+        };
+        let config = run.config();
+        let about = About {
+            experiment: config.problem.to_string(),
+            name: format!("{}-seed{}", config.agent, config.seed),
+            params: params(&config.to_toml()?)?,
+        };
+        let note = note.filter(|note| note.uri == uri);
+        Ok(Some(Self::start(&uri, run.path(), note, about, PATIENCE)))
+    }
+
+    fn start(uri: &str, run: &Path, note: Option<Note>, about: About, patience: Duration) -> Self {
+        let (queue, entries) = sync_channel(QUEUE);
+        let (say, said) = channel();
+        let deadline: Arc<Mutex<Option<Instant>>> = Arc::default();
+        let sending = Sending {
+            uri: uri.to_owned(),
+            run: run.to_path_buf(),
+            note,
+            about,
+            entries,
+            say,
+            deadline: Arc::clone(&deadline),
+            patience,
+            unreachable: false,
+        };
+        let thread = std::thread::spawn(move || sending.work());
+        Tracker { queue, said, deadline, thread, uri: uri.to_owned(), patience, dropped: 0 }
+    }
+
+    /// Takes note of what happened, without waiting for anything; returns what there is to tell the user.
+    pub fn observe(&mut self, event: &Event<'_>) -> Vec<String> {
+        let (step, row) = match event {
+            Event::Logged { step, row, .. } => (*step, row.to_vec()),
+            Event::Evaluated { evaluation, .. } => (evaluation.step, evaluation.summary().row()),
+            _ => return self.said.try_iter().collect(),
+        };
+        if let Err(TrySendError::Full(_)) = self.queue.try_send(Entry::Row { step, time: now(), row }) {
+            self.dropped += 1;
+        }
+        self.said.try_iter().collect()
+    }
+
+    /// Says how the run ended, and waits a few seconds at most for what is still on its way; returns what there is to tell.
+    pub fn finish(self, outcome: &Result<Finished, Error>) -> Vec<String> {
+        let status = match outcome {
+            Ok(finished) if finished.result.finished => "FINISHED",
+            Ok(_) => "KILLED",
+            Err(_) => "FAILED",
+        };
+        self.end(status)
+    }
+
+    fn end(self, status: &'static str) -> Vec<String> {
+        let Tracker { queue, said, deadline, thread, uri, patience, dropped } = self;
+        *deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + patience);
+        let _ = queue.try_send(Entry::End(status));
+        drop(queue);
+        // A request under way ends by its own limit; nobody waits longer than for both.
+        let until = Instant::now() + 2 * patience + Duration::from_secs(1);
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut told: Vec<String> = said.try_iter().collect();
+        if dropped > 0 {
+            told.push(format!(
+                "{uri}: {dropped} rows were not sent: the server was too slow; the run's own logs have them"
+            ));
+        }
+        told
+    }
+}
+
+/// The thread's side.
+struct Sending {
+    uri: String,
+    run: PathBuf,
+    note: Option<Note>,
+    about: About,
+    entries: Receiver<Entry>,
+    say: Sender<String>,
+    deadline: Arc<Mutex<Option<Instant>>>,
+    patience: Duration,
+    /// Whether the user was told that the server does not answer.
+    unreachable: bool,
+}
+
+impl Sending {
+    fn work(mut self) {
+        let client = Client::new(&self.uri, self.patience);
+        let Some(run_id) = self.attempt(|sending| sending.open(&client)) else {
+            let rows = self.entries.iter().filter(|entry| matches!(entry, Entry::Row { .. })).count();
+            self.tell(format!("the run was not logged there ({rows} rows)"));
+            return;
+        };
+        let mut lost = 0;
+        let mut ended = None;
+        while ended.is_none() {
+            let Some(first) = self.next() else { break };
+            let mut metrics = Vec::new();
+            let mut rows = 0;
+            // All that waits goes into one request, as far as the server takes it.
+            let mut entry = Some(first);
+            while let Some(found) = entry.take() {
+                match found {
+                    Entry::End(status) => ended = Some(status),
+                    Entry::Row { step, time, row } => {
+                        rows += 1;
+                        metrics.extend(mlflow::metrics(step, time, &row));
+                        if metrics.len() + 200 < mlflow::MOST_METRICS {
+                            entry = self.entries.try_recv().ok();
+                        }
+                    }
+                }
+            }
+            if rows > 0 && self.attempt(|_| client.log(&run_id, &metrics, &[])).is_none() {
+                lost += rows;
+            }
+        }
+        if lost > 0 {
+            self.tell(format!("{lost} rows were not sent; the run's own logs have them"));
+        }
+        let status = ended.unwrap_or("KILLED");
+        if self.attempt(|_| client.update(&run_id, status, Some(now()))).is_none() {
+            self.tell(format!("the end of the run ({status}) was not sent"));
+        }
+    }
+
+    /// The next entry; `None` when there will be none.
+    fn next(&self) -> Option<Entry> {
+        loop {
+            match self.entries.recv_timeout(Duration::from_millis(100)) {
+                Ok(entry) => return Some(entry),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// Goes on in the run that was there before, or begins one.
+    fn open(&mut self, client: &Client) -> Result<String, Failure> {
+        if let Some(note) = &self.note {
+            match client.update(&note.run_id, "RUNNING", None) {
+                Ok(()) => return Ok(note.run_id.clone()),
+                Err(Failure::Missing(_)) => {
+                    self.tell(format!("its run {} is gone; a new one begins", note.run_id));
+                    self.note = None;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        let experiment = client.experiment(&self.about.experiment)?;
+        let run_id = client.create(&experiment, &self.about.name, now())?;
+        for params in self.about.params.chunks(mlflow::MOST_PARAMS) {
+            client.log(&run_id, &[], params)?;
+        }
+        let note = Note { tracker: "mlflow".into(), uri: self.uri.clone(), run_id: run_id.clone() };
+        record_file::write(&self.run.join(NOTE), &note).map_err(|e| Failure::Refused(e.to_string()))?;
+        Ok(run_id)
+    }
+
+    /// Tries until it works, the server refuses, or the run has ended long enough ago.
+    fn attempt<T>(&mut self, mut what: impl FnMut(&mut Self) -> Result<T, Failure>) -> Option<T> {
+        let mut pause = self.patience / 10;
+        loop {
+            match what(self) {
+                Ok(done) => {
+                    if std::mem::take(&mut self.unreachable) {
+                        self.tell("it answers again".into());
+                    }
+                    return Some(done);
+                }
+                Err(Failure::Refused(reason) | Failure::Missing(reason)) => {
+                    self.tell(format!("it refuses: {reason}"));
+                    return None;
+                }
+                Err(Failure::Unreachable(reason)) => {
+                    if !std::mem::replace(&mut self.unreachable, true) {
+                        self.tell(format!("{reason}; training goes on, and rows wait"));
+                    }
+                }
+            }
+            let again = Instant::now() + pause;
+            while Instant::now() < again {
+                let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return None;
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    fn tell(&self, what: String) {
+        let _ = self.say.send(format!("{}: {what}", self.uri)); // nobody may be left to hear
+    }
+}
+
+fn read_note(run: &Path) -> Result<Option<Note>, Error> {
+    record_file::read(&run.join(NOTE)).map_err(|e| match e {
+        Error::Load(problem) => {
+            Error::Load(format!("{problem}; delete it to begin a new run in the tracker"))
+        }
+        other => other,
+    })
+}
+
+/// The configuration as pairs, `album.k` and `10`.
+fn params(config: &str) -> Result<Vec<(String, String)>, Error> {
+    let table: toml::Table = config.parse().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
+    let mut pairs = Vec::new();
+    flatten("", &table, &mut pairs);
+    Ok(pairs)
+}
+
+fn flatten(prefix: &str, table: &toml::Table, pairs: &mut Vec<(String, String)>) {
+    for (key, value) in table {
+        match value {
+            toml::Value::Table(inner) => flatten(&format!("{prefix}{key}."), inner, pairs),
+            toml::Value::String(text) => pairs.push((format!("{prefix}{key}"), text.clone())),
+            other => pairs.push((format!("{prefix}{key}"), other.to_string())),
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
+}
