@@ -15,6 +15,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   test          formatting, all tests with doc tests, clippy, documentation; lists what was skipped, and why.
                 ALBUM_REQUIRE=slurm,browser,python,strace: a test skipped for want of these fails instead
   test-highs    the tests of the Cargo feature `highs`, which builds HiGHS from source (needs a C++ compiler)
+  test-python   only the tests of the Python package album_rl, in a wheel made of what `test` has compiled
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
   bench-peers   one training step of ALBUM, IQL, ReBRAC and FQL (or those named): album against JAX and PyTorch
   bench-envs    OGBench: steps per second of the worker processes against a plain Python loop
@@ -32,7 +33,12 @@ fn main() -> ExitCode {
         "bench-peers" => bench_peers::run_all(&rest),
         "bench-envs" => bench_envs(&rest),
         "slurm" => slurm::run_task(&rest),
-        "setup" => python::TESTS.set_up().and_then(|_| python::OGBENCH.set_up()).map(|_| ()),
+        "test-python" => python::WHEEL
+            .set_up()
+            .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt"))),
+        "setup" => [python::TESTS, python::OGBENCH, python::WHEEL]
+            .into_iter()
+            .try_for_each(|environment| environment.set_up().map(|_| ())),
         _ => Err(USAGE.into()),
     };
     match result {

@@ -15,6 +15,8 @@ pub const TESTS: Environment = Environment("python", "xtask/requirements.txt", "
 pub const HIGHS: Environment = Environment("python-highs", "xtask/requirements-highs.txt", "");
 /// JAX and PyTorch.
 pub const PEERS: Environment = Environment("python-peers", "xtask/requirements-peers.txt", "");
+/// What builds the package album_rl, tests it and uses it.
+pub const WHEEL: Environment = Environment("python-wheel", "xtask/requirements-wheel.txt", "");
 /// The real OGBench and gymnasium, as `album setup gymnasium` installs them.
 pub const OGBENCH: Environment =
     Environment("python-ogbench", "crates/album-envs/src/python/suites/requirements.txt", "h5py==3.16.0");
@@ -49,6 +51,32 @@ impl Environment {
         fs::write(&stamp, pins).map_err(|e| format!("{}: {e}", stamp.display()))?;
         Ok(interpreter)
     }
+}
+
+/// Builds the package album_rl from what the workspace's tests have compiled, installs it and runs its tests.
+pub fn test_package(interpreter: &Path, log: &Path) -> Result<(), String> {
+    let wheels = target().join("wheels");
+    let _ = fs::remove_dir_all(&wheels);
+    let mut maturin = python(interpreter, &["maturin", "build", "--quiet", "--compatibility", "linux"]);
+    maturin.args(["--features", "workspace-features", "--interpreter"]).arg(interpreter);
+    maturin.arg("--out").arg(&wheels).env("CARGO_TARGET_DIR", target());
+    run("album_rl: wheel", maturin)?;
+    let mut pip = python(interpreter, &["pip", "install", "--quiet", "--no-deps", "--force-reinstall"]);
+    pip.args(["--no-index", "--disable-pip-version-check", "--find-links"]).arg(&wheels).arg("album-rl");
+    run("album_rl: pip install", pip)?;
+    let mut tests = python(interpreter, &["pytest"]);
+    tests.env("ALBUM_BINARY", target().join("debug/album")).env(album_testing::LOG, log);
+    if let Ok(with_onnxruntime) = TESTS.set_up() {
+        tests.env("ALBUM_TEST_PYTHON", with_onnxruntime);
+    }
+    run("album_rl: tests", tests)
+}
+
+/// A module of an environment, in the folder of the package.
+fn python(interpreter: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(interpreter);
+    command.args(["-I", "-m"]).args(args).current_dir(root().join("python"));
+    command
 }
 
 /// Lets a command find cmake and libclang.

@@ -14,14 +14,16 @@ pub fn run_all() -> Result<(), String> {
     let mut skipped = Vec::new();
     // pip waits for the network, the compiler for the processor.
     let (pythons, built) = std::thread::scope(|scope| {
-        let pythons = scope.spawn(|| [python::TESTS, python::OGBENCH].map(python::Environment::set_up));
+        let pythons =
+            scope.spawn(|| [python::TESTS, python::OGBENCH, python::WHEEL].map(python::Environment::set_up));
         let built = run("build", cargo(&["test", "--workspace", "--no-run"]));
         (pythons.join().map_err(|_| "the set-up of Python panicked".to_owned()), built)
     });
     built?;
     let mut test = cargo(&["test", "--workspace", "--no-fail-fast"]);
     test.env(LOG, &log);
-    for (variable, python) in ["ALBUM_TEST_PYTHON", "ALBUM_PYTHON"].into_iter().zip(pythons?) {
+    let [tests, ogbench, wheel] = pythons?;
+    for (variable, python) in [("ALBUM_TEST_PYTHON", tests), ("ALBUM_PYTHON", ogbench)] {
         match python {
             Ok(interpreter) => _ = test.env(variable, interpreter),
             Err(reason) => skipped.push(missing("python", &reason)?),
@@ -39,6 +41,13 @@ pub fn run_all() -> Result<(), String> {
     }
     let (results, passed) = follow("tests", test)?;
     drop(cluster);
+    let packaged = match wheel {
+        Ok(interpreter) => python::test_package(&interpreter, &log),
+        Err(reason) => {
+            skipped.push(missing("python", &reason)?);
+            Ok(())
+        }
+    };
     // After the tests, whose results are the news.
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
     clippy.args(["--", "-D", "warnings"]);
@@ -53,7 +62,7 @@ pub fn run_all() -> Result<(), String> {
     skipped.sort();
     eprintln!("== skipped: {}", if skipped.is_empty() { "nothing" } else { "" });
     skipped.iter().for_each(|line| eprintln!("{line}"));
-    passed.and(linted).and(documented)?;
+    passed.and(packaged).and(linted).and(documented)?;
     eprintln!("== all passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

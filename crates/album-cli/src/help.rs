@@ -3,9 +3,10 @@
 use clap::Command;
 
 /// Commands by what they are for, in the order of use.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Learn", &["train", "resume", "agents"]),
-    ("Judge", &["eval", "report"]),
+    ("Judge", &["eval", "fqe", "report", "log"]),
+    ("Use", &["export", "act"]),
     ("Data", &["data"]),
     ("Exact values", &["solve", "verify"]),
     ("The paper", &["reproduce"]),
@@ -18,7 +19,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("resume", "album resume runs/cube-single-play-singletask-v0/album-seed1"),
     ("agents", "album agents"),
     ("eval", "album eval runs/cube-single-play-singletask-v0/album-seed1 --episodes 100 --video 2"),
+    ("fqe", "album fqe runs/valve/album-seed0 --json"),
+    ("export", "album export runs/pump/album-seed0 --format onnx --out pump.onnx --check 100"),
+    ("act", "album act pump.safetensors"),
     ("report", "album report runs --out comparison"),
+    ("log", "album log runs/cube-single-play-singletask-v0/album-seed1 --wandb"),
     ("data list", "album data list"),
     ("data fetch", "album data fetch antmaze-large-navigate-v0"),
     ("data generate", "album data generate cube-single-play-v0"),

@@ -2,11 +2,15 @@
 //! on standard error. Exit codes: 0 done, 2 usage, 3 bad data or configuration, 4 numerical failure, 5 input/output,
 //! 75 stopped by a signal with the state saved.
 
+mod act;
 mod agents;
 mod bench;
 mod data;
 mod eval;
+mod export;
+mod fqe;
 mod help;
+mod log;
 mod output;
 mod report;
 mod reproduce;
@@ -38,6 +42,12 @@ enum Command {
     Resume(train::ResumeArgs),
     /// Evaluate the policy of a run
     Eval(eval::Args),
+    /// Judge the policy of a run by data alone: fitted Q evaluation
+    Fqe(fqe::Args),
+    /// Write the policy of a run into one file: ONNX, or safetensors for `album act`
+    Export(export::Args),
+    /// Act by a policy file: observations on standard input, actions on standard output
+    Act(act::Args),
     /// List the algorithms with their sizes and defaults
     Agents(agents::Args),
     /// List, download, record, inspect and import datasets
@@ -50,6 +60,8 @@ enum Command {
     Reproduce(reproduce::Args),
     /// Install what cargo alone does not: the Python package ogbench
     Setup(setup::Args),
+    /// Export the logs of a run to a tracker: Weights & Biases
+    Log(log::Args),
     /// Compare runs, beside the published numbers: one page, tables and figures
     Report(report::Args),
     /// Measure the speed of album on this machine
@@ -62,11 +74,15 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Train(args) => train::train(&args),
         Command::Resume(args) => train::resume(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Fqe(args) => fqe::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Act(args) => act::run(&args),
         Command::Agents(args) => agents::run(&args),
         Command::Data(args) => data::run(&args),
         Command::Solve(args) => solve::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Setup(args) => setup::run(&args),
+        Command::Log(args) => log::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),

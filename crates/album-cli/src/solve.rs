@@ -2,13 +2,12 @@
 
 use crate::output;
 use album::Error as Failure;
-use album::solve::{LogReport, LogRun, ProgramReport, SolvedProgram, refuse_overwriting, table_files};
-use album_data::DataError;
-use album_data::table::Table;
+use album::solve::{LogRun, SolvedProgram, read_program, refuse_overwriting, table_files};
 use album_tabular::log::{LogColumns, Question};
-use album_tabular::{Behaviour, MudWorld, Solver, TabularDataset, TabularError};
+use album_tabular::{Behaviour, MudWorld, Solver, TabularError};
 use clap::ValueEnum;
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::path::PathBuf;
 
 /// What to solve, and how.
 #[derive(clap::Args)]
@@ -162,7 +161,11 @@ fn log(args: &Args) -> Result<(), Failure> {
     for warning in &run.report.warnings {
         eprintln!("warning: {warning}");
     }
-    if args.json { output::print_json(&run.report) } else { output::print(&log_text(&run.report, args)) }
+    if args.json {
+        output::print_json(&run.report)
+    } else {
+        print(&run.report, [("policy in", &args.out), ("page in", &args.log.report)])
+    }
 }
 
 fn program(args: &Args) -> Result<(), Failure> {
@@ -180,7 +183,7 @@ fn program(args: &Args) -> Result<(), Failure> {
     let world = (name == "mudworld").then(|| mudworld(args)).transpose()?;
     let data = match &world {
         Some(world) => world.dataset(behaviour(args.data), args.gamma)?,
-        None => read(input)?,
+        None => read_program(input)?,
     };
     let solver = match args.solver {
         SolverName::Bellman => Solver::Bellman,
@@ -193,7 +196,11 @@ fn program(args: &Args) -> Result<(), Failure> {
     for warning in &solved.report.warnings {
         eprintln!("warning: {warning}");
     }
-    if args.json { output::print_json(&solved.report) } else { output::print(&text(&solved.report, args)) }
+    if args.json {
+        output::print_json(&solved.report)
+    } else {
+        print(&solved.report, [("program in", &args.mps), ("solution in", &args.out)])
+    }
 }
 
 fn mudworld(args: &Args) -> Result<MudWorld, Failure> {
@@ -210,165 +217,13 @@ fn behaviour(data: Data) -> Behaviour {
     }
 }
 
-fn read(path: &Path) -> Result<TabularDataset, Failure> {
-    if Table::recognises(path) {
-        let table = Table::open(&[path])?;
-        return Err(Failure::Usage(format!(
-            "{} is a table; say what its columns mean (--state, --action, --reward, --episode). It has {}",
-            path.display(),
-            table
-                .names()
-                .iter()
-                .take(20)
-                .map(|name| format!("`{}`", name.escape_debug()))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )));
-    }
-    TabularDataset::read_npz(path).map_err(|e| match e {
-        // A name that is neither a world nor a file is most likely a slip of the pen.
-        TabularError::Data(DataError::Io { place, source })
-            if source.kind() == std::io::ErrorKind::NotFound && path.extension().is_none() =>
-        {
-            Failure::Usage(format!(
-                "`{}` is neither a known world (mudworld) nor a file",
-                place.file.display()
-            ))
-        }
-        e => e.into(),
-    })
-}
-
-fn log_text(r: &LogReport, args: &Args) -> String {
-    use album_base::number::{compact, grouped, seconds};
-    let count = |n: usize| grouped(n as i64);
-    let with = |value: f64, interval: Option<album_tabular::log::Interval>| match interval {
-        Some(i) => format!("{} (95 %: {} to {})", compact(value), compact(i.low), compact(i.high)),
-        None => compact(value),
-    };
-    let mut lines = vec![
-        ("log", format!("{} transitions in {} episodes", count(r.transitions), count(r.episodes))),
-        (
-            "states",
-            format!(
-                "{}, {} with more than one of {} actions; {} pairs",
-                count(r.states),
-                count(r.choices),
-                count(r.actions),
-                count(r.pairs)
-            ),
-        ),
-        ("recorded return", with(r.recorded_return, r.recorded_return_interval)),
-        ("policy's value", with(r.initial_value, r.initial_value_interval)),
-        ("policy", format!("takes another action than usual in {} states", count(r.changes))),
-    ];
-    if r.min_count > 1 {
-        let text = format!(
-            "{} states have no action with {} rows; the recorded mix goes on there",
-            count(r.unsupported),
-            r.min_count
-        );
-        lines.push(("support", text));
-    }
-    match r.certain {
-        Some(certain) => {
-            lines.push(("certain", format!("the gain is above 0 beyond doubt in {} states", count(certain))));
-        }
-        None => lines.push(("certain", "not asked; --bootstrap 200 tells gains from chance".into())),
-    }
-    lines.push(("residual", format!("{} (Bellman equation)", compact(r.bellman_residual))));
-    lines.push((
-        "time",
-        format!(
-            "{} (reading {}, solution {})",
-            seconds(r.seconds_read + r.seconds_solution),
-            seconds(r.seconds_read),
-            seconds(r.seconds_solution)
-        ),
-    ));
-    for (name, path) in [("policy in", &args.out), ("page in", &args.log.report)] {
+/// What was found, and where it was written.
+fn print(report: &dyn Display, files: [(&str, &Option<PathBuf>); 2]) -> Result<(), Failure> {
+    let mut text = report.to_string();
+    for (name, path) in files {
         if let Some(path) = path {
-            lines.push((name, path.display().to_string()));
+            text += &format!("\n{name:>15}  {}", path.display());
         }
     }
-    align(&lines)
-}
-
-fn align(lines: &[(&str, String)]) -> String {
-    lines.iter().map(|(name, value)| format!("{name:>15}  {value}")).collect::<Vec<_>>().join("\n")
-}
-
-fn text(r: &ProgramReport, args: &Args) -> String {
-    use album_base::number::{compact, grouped, seconds};
-    let count = |n: usize| grouped(n as i64);
-    let sandwich = match (r.sandwich.violations, r.sandwich.max_violation) {
-        (Some(count), Some(largest)) => {
-            format!("{}: {count} violations, largest {}", r.sandwich.what, compact(largest))
-        }
-        _ => format!("not checked: {}", r.sandwich.what),
-    };
-    let mut lines = vec![
-        (
-            "data",
-            format!(
-                "{}: {} transitions in {} {}",
-                r.input,
-                count(r.transitions),
-                count(r.trajectories),
-                if r.trajectories == 1 { "trajectory" } else { "trajectories" }
-            ),
-        ),
-        (
-            "empirical MDP",
-            format!(
-                "{} pairs, {} states with actions, {} absorbing, {}",
-                count(r.pairs),
-                count(r.states),
-                count(r.absorbing_states),
-                if r.deterministic { "deterministic" } else { "stochastic" }
-            ),
-        ),
-        (
-            "program",
-            format!(
-                "{} variables, {} constraints{} (K = {}, gamma = {})",
-                count(r.variables),
-                count(r.constraints),
-                r.nonzeros.map_or(String::new(), |n| format!(", {} nonzeros", count(n))),
-                r.k,
-                r.gamma
-            ),
-        ),
-        ("objective", format!("{:.12}", r.objective)),
-        ("V*_D", format!("min {}, mean {}, max {}", compact(r.v_min), compact(r.v_mean), compact(r.v_max))),
-        (
-            "certificate",
-            format!(
-                "primal {}, dual {}, slackness {}, gap {}",
-                compact(r.certificate.primal),
-                compact(r.certificate.dual),
-                compact(r.certificate.slackness),
-                compact(r.certificate.gap)
-            ),
-        ),
-        ("largest duals", format!("lambda_B {}, lambda_E {}", compact(r.max_dual_b), compact(r.max_dual_e))),
-        ("value iteration", format!("differs by {}", compact(r.diff_vs_value_iteration))),
-        ("sandwich", sandwich),
-        (
-            "time",
-            format!(
-                "{} (assembly {}, solution {}, certificate {})",
-                seconds(r.seconds),
-                seconds(r.seconds_assembly),
-                seconds(r.seconds_solution),
-                seconds(r.seconds_certificate)
-            ),
-        ),
-    ];
-    for (name, path) in [("program in", &args.mps), ("solution in", &args.out)] {
-        if let Some(path) = path {
-            lines.push((name, path.display().to_string()));
-        }
-    }
-    align(&lines)
+    output::print(&text)
 }

@@ -6,6 +6,7 @@ use crate::source_args::SourceArgs;
 use album::config::{self, RunConfig};
 use album::report;
 use album::run::{default_directory, finished};
+use album::track::{Target, Tracker};
 use album::{Error as Failure, Finished, Location, Overrides, Preset, Problem, Resolved, Resources, Run};
 use album_base::number::{grouped, seconds};
 use album_base::progress::{self, Amount, ProgressBar};
@@ -87,6 +88,9 @@ pub struct TrainArgs {
     /// One configuration value, e.g. `k=5` or `album.alpha_bc=0.3`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Log to an MLflow server too, e.g. mlflow:http://127.0.0.1:5000
+    #[arg(long, value_name = "mlflow:URI", value_parser = tracker)]
+    track: Option<Target>,
     /// Train even where the boundedness condition is violated and values will fall without bound
     #[arg(long)]
     allow_unbounded: bool,
@@ -120,11 +124,18 @@ pub struct ResumeArgs {
     /// Train to this step instead of the run's own last one
     #[arg(long)]
     steps: Option<u64>,
+    /// Log to this tracker [default: the one that the run was logged to]
+    #[arg(long, value_name = "mlflow:URI", value_parser = tracker)]
+    track: Option<Target>,
     #[command(flatten)]
     resources: ResourceArgs,
     /// Print result.json
     #[arg(long)]
     json: bool,
+}
+
+fn tracker(text: &str) -> Result<Target, String> {
+    text.parse().map_err(|e: Failure| e.to_string())
 }
 
 /// Runs `album train`.
@@ -160,6 +171,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         from: args.from.as_deref().map(absolute).transpose()?,
         gamma: args.gamma,
         train,
+        settings: toml::Table::new(),
         preset: args.preset.map(|preset| match preset {
             PresetArg::Paper => Preset::Paper,
             PresetArg::Small => Preset::Small,
@@ -175,7 +187,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         eprintln!("chosen from the data: {line}");
     }
     let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
-    begin(config, &path, args.allow_unbounded, &args.resources.get(), args.json)
+    begin(config, &path, args.allow_unbounded, &args.resources.get(), args.track.as_ref(), args.json)
 }
 
 /// A run may be resumed from another directory, so that places are kept whole.
@@ -203,6 +215,7 @@ fn begin(
     path: &Path,
     allow_unbounded: bool,
     resources: &Resources,
+    track: Option<&Target>,
     json: bool,
 ) -> Result<(), Failure> {
     if allow_unbounded && let Some(sides) = config.violated_boundedness()? {
@@ -213,25 +226,22 @@ fn begin(
     {
         eprintln!("recording {}", path.display());
     }
-    go(Run::begin(config, path, allow_unbounded, resources)?, json)
+    go(Run::begin(config, path, allow_unbounded, resources)?, track, json)
 }
 
 /// Runs `album resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    go_on(&args.run, args.steps, &args.resources.get(), args.json)
-}
-
-/// Goes on with a run.
-fn go_on(run: &Path, steps: Option<u64>, resources: &Resources, json: bool) -> Result<(), Failure> {
+    let ResumeArgs { run, steps, track, resources, json } = args;
+    let (steps, json) = (*steps, *json);
     if let Some(result) = finished(run)?.filter(|result| steps.is_none_or(|steps| steps == result.steps)) {
         eprintln!("{}: the run is finished; there is nothing to resume", run.display());
         return print(&result, run, &run.join("report.html"), json);
     }
-    go(Run::resume(run, steps, resources)?, json)
+    go(Run::resume(run, steps, &resources.get())?, track.as_ref(), json)
 }
 
 /// Trains to the end or until a signal, with a live line; prints the result.
-pub fn go(run: Run, json: bool) -> Result<(), Failure> {
+pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
     let (config, path) = (run.config(), run.path().to_path_buf());
     let steps = config.train.steps;
     eprintln!(
@@ -255,7 +265,14 @@ pub fn go(run: Run, json: bool) -> Result<(), Failure> {
         eprintln!("warning: {warning}");
     }
     let mut line = LiveLine::new(steps);
-    let outcome = run.train(StopFlag::on_signals()?, &mut |event| line.show(event));
+    let mut tracker = Tracker::of_run(track, &run)?;
+    let outcome = run.train(StopFlag::on_signals()?, &mut |event| {
+        line.show(event);
+        let told = tracker.as_mut().map_or_else(Vec::new, |tracker| tracker.observe(event));
+        told.into_iter().for_each(|warning| line.show(&Event::Warning(warning)));
+    });
+    let told = tracker.map_or_else(Vec::new, |tracker| tracker.finish(&outcome));
+    told.into_iter().for_each(|warning| line.show(&Event::Warning(warning)));
     line.bar.finish_and_clear();
     let Finished { result, page } = outcome?;
     print(&result, &path, &page, json)?;

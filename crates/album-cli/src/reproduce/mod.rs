@@ -188,7 +188,7 @@ struct CommandLine;
 
 impl Host for CommandLine {
     fn train(&mut self, run: album::Run) -> Result<(), Failure> {
-        train::go(run, false)
+        train::go(run, None, false)
     }
 
     fn command(&mut self, command: &Command, out: &Path) -> Result<(), Failure> {

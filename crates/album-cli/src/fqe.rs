@@ -1,0 +1,113 @@
+//! `album fqe`: what the policy of a run is worth, by data alone.
+
+use crate::output;
+use crate::source_args::SourceArgs;
+use album::fqe::{Estimate, Evaluation, Request, evaluate_run};
+use album::{Error as Failure, Resources};
+use album_base::progress::{self, Amount};
+use album_train::StopFlag;
+use std::path::PathBuf;
+
+/// Fitted Q evaluation.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The run directory
+    run: PathBuf,
+    /// Episodes to judge on, as files or folders [default: those that the run held out]
+    #[arg(long, value_name = "SOURCE", num_args = 1..)]
+    data: Vec<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The column with the probability of each recorded choice [default: estimated by cloning the behaviour]
+    #[arg(long, value_name = "COLUMN")]
+    propensity: Option<String>,
+    /// Judge the checkpoint of this step [default: the latest, or the best where it is kept]
+    #[arg(long)]
+    step: Option<u64>,
+    /// Networks of the ensemble [default: 5]
+    #[arg(long, value_name = "N")]
+    ensemble: Option<usize>,
+    /// Gradient steps for the behaviour, and as many for the policy [default: by the discount, 5,000 to 50,000]
+    #[arg(long, value_name = "N")]
+    updates: Option<u64>,
+    /// Seed of the networks and of all resamples
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Worker threads; results do not depend on their number (0: all processors)
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `album fqe`.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let data = match &args.data[..] {
+        [] if !args.source.is_empty() => {
+            return Err(Failure::Usage("options that say how to read a log need --data SOURCE".into()));
+        }
+        [] => None,
+        paths => Some(args.source.source(paths.to_vec())),
+    };
+    let Args { propensity, step, ensemble, updates, seed, threads, .. } = args;
+    let request = Request {
+        data,
+        step: *step,
+        propensity: propensity.clone(),
+        ensemble: *ensemble,
+        updates: *updates,
+        seed: *seed,
+    };
+    let bar = progress::bar(0, Amount::Share).with_prefix("evaluating");
+    let mut observer = |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    };
+    let resources = Resources { threads: *threads, ..Resources::default() };
+    let found = evaluate_run(&args.run, &request, &resources, &StopFlag::on_signals()?, &mut observer);
+    bar.finish_and_clear();
+    let found = found?;
+    for warning in &found.warnings {
+        eprintln!("warning: {warning}");
+    }
+    output::show(args.json, &found, || text(&found))
+}
+
+fn text(of: &Evaluation) -> String {
+    let row = |name: &str, estimate: &Estimate| {
+        let Estimate { mean, low, high } = estimate;
+        format!("{name:<34} {mean:>10.4}   95 % interval {low:.4} to {high:.4}\n")
+    };
+    let mut text = format!(
+        "{} of {} after {} steps, on {} episodes ({}); values at initial states, discounted by {}\n",
+        of.subject.agent, of.subject.task, of.subject.step, of.episodes, of.subject.data, of.gamma
+    );
+    text.push_str(&row("policy", &of.policy));
+    text.push_str(&row("behaviour, same estimator", &of.behaviour.estimated));
+    text.push_str(&format!("{:<34} {:>10.4}\n", "behaviour, observed return", of.behaviour.observed));
+    text.push_str(&row("policy minus behaviour", &of.difference));
+    if let Some(importance) = &of.importance {
+        if let Some(wis) = &importance.wis {
+            text.push_str(&row("policy, weighted importance", wis));
+        }
+        text.push_str(&row("policy, per-decision importance", &importance.pdis));
+        text.push_str(&row("policy, doubly robust", &importance.dr));
+        text.push_str(&format!(
+            "{:<34} {:>10.1}\n",
+            "effective sample size", importance.effective_sample_size
+        ));
+    }
+    let found = &of.diagnostics;
+    text.push_str(&format!(
+        "diagnostics: TD error {:.4}, median distance of actions {:.3}, outside the data's support in {:.0} % of states",
+        found.td_error.mean_absolute,
+        found.action_distance.q50,
+        100.0 * found.support.outside
+    ));
+    if let Some(value) = found.agent_value {
+        text.push_str(&format!(", the agent's own value {value:.4}"));
+    }
+    text.push_str(&format!("\nverdict: {}: {}", of.verdict, of.reason));
+    text
+}
