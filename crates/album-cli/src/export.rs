@@ -2,7 +2,7 @@
 
 use crate::output;
 use album::Error as Failure;
-use album::export::{Export, Exported, Format, export};
+use album::export::{Export, Format, export};
 use clap::ValueEnum;
 use std::path::PathBuf;
 
@@ -45,27 +45,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(reason) = &exported.skipped {
         eprintln!("warning: --check was skipped: {reason}");
     }
-    output::show(args.json, &exported, || text(&exported))
-}
-
-fn text(exported: &Exported) -> String {
-    let mut text = exported.file.display().to_string();
-    for (what, ports) in [("in ", &exported.inputs), ("out", &exported.outputs)] {
-        for port in ports {
-            text.push_str(&format!("\n{what}  {} {} {:?}", port.name, port.kind, port.sizes));
-        }
-    }
-    if let Some(checked) = &exported.checked {
-        text.push_str(&format!(
-            "\n{}: largest difference {:.1e} on {} observations",
-            checked.by, checked.max_difference, checked.observations
-        ));
-        if checked.close_calls > 0 {
-            text.push_str(&format!(
-                "; {} left out, where two choices differ by rounding only",
-                checked.close_calls
-            ));
-        }
-    }
-    text
+    output::show(args.json, &exported, || exported.to_string())
 }

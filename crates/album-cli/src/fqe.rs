@@ -2,7 +2,7 @@
 
 use crate::output;
 use crate::source_args::SourceArgs;
-use album::fqe::{Estimate, Evaluation, Request, evaluate_run};
+use album::fqe::{Request, evaluate_run};
 use album::{Error as Failure, Resources};
 use album_base::progress::{self, Amount};
 use album_train::StopFlag;
@@ -43,13 +43,7 @@ pub struct Args {
 
 /// Runs `album fqe`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let data = match &args.data[..] {
-        [] if !args.source.is_empty() => {
-            return Err(Failure::Usage("options that say how to read a log need --data SOURCE".into()));
-        }
-        [] => None,
-        paths => Some(args.source.source(paths.to_vec())),
-    };
+    let data = args.source.optional(args.data.clone())?;
     let Args { propensity, step, ensemble, updates, seed, threads, .. } = args;
     let request = Request {
         data,
@@ -71,43 +65,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for warning in &found.warnings {
         eprintln!("warning: {warning}");
     }
-    output::show(args.json, &found, || text(&found))
-}
-
-fn text(of: &Evaluation) -> String {
-    let row = |name: &str, estimate: &Estimate| {
-        let Estimate { mean, low, high } = estimate;
-        format!("{name:<34} {mean:>10.4}   95 % interval {low:.4} to {high:.4}\n")
-    };
-    let mut text = format!(
-        "{} of {} after {} steps, on {} episodes ({}); values at initial states, discounted by {}\n",
-        of.subject.agent, of.subject.task, of.subject.step, of.episodes, of.subject.data, of.gamma
-    );
-    text.push_str(&row("policy", &of.policy));
-    text.push_str(&row("behaviour, same estimator", &of.behaviour.estimated));
-    text.push_str(&format!("{:<34} {:>10.4}\n", "behaviour, observed return", of.behaviour.observed));
-    text.push_str(&row("policy minus behaviour", &of.difference));
-    if let Some(importance) = &of.importance {
-        if let Some(wis) = &importance.wis {
-            text.push_str(&row("policy, weighted importance", wis));
-        }
-        text.push_str(&row("policy, per-decision importance", &importance.pdis));
-        text.push_str(&row("policy, doubly robust", &importance.dr));
-        text.push_str(&format!(
-            "{:<34} {:>10.1}\n",
-            "effective sample size", importance.effective_sample_size
-        ));
-    }
-    let found = &of.diagnostics;
-    text.push_str(&format!(
-        "diagnostics: TD error {:.4}, median distance of actions {:.3}, outside the data's support in {:.0} % of states",
-        found.td_error.mean_absolute,
-        found.action_distance.q50,
-        100.0 * found.support.outside
-    ));
-    if let Some(value) = found.agent_value {
-        text.push_str(&format!(", the agent's own value {value:.4}"));
-    }
-    text.push_str(&format!("\nverdict: {}: {}", of.verdict, of.reason));
-    text
+    output::show(args.json, &found, || found.to_string())
 }

@@ -30,11 +30,5 @@ pub struct Args {
 /// Runs `album log`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let logged = wandb::log(&args.run, &args.project, args.online, args.python.as_deref())?;
-    output::show(args.json, &logged, || {
-        let next = match args.online {
-            true => String::new(),
-            false => format!("\n`wandb sync {}` uploads it", logged.folder.display()),
-        };
-        format!("{} steps logged in {}{next}", logged.rows, logged.folder.display())
-    })
+    output::show(args.json, &logged, || logged.to_string())
 }

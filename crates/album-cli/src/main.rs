@@ -10,6 +10,7 @@ mod eval;
 mod export;
 mod fqe;
 mod help;
+mod live_line;
 mod log;
 mod output;
 mod report;

@@ -2,11 +2,7 @@
 
 use crate::output;
 use album::Error as Failure;
-use album::setup::{Installation, gymnasium, ogbench};
-use album_base::number::seconds;
-use album_data::ogbench::ENVIRONMENTS;
-use album_envs::python;
-use album_report::table::Table;
+use album::setup::{gymnasium, ogbench};
 use std::path::PathBuf;
 
 /// The subcommands of `album setup`.
@@ -49,32 +45,11 @@ struct GymnasiumArgs {
 /// Runs `album setup`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let say = &mut |line: &str| eprintln!("{line}");
-    let (made, place, end) = match &args.command {
-        Command::Ogbench(place) => {
-            let made = ogbench(place.path.as_deref(), &place.python, say)?;
-            let others = ENVIRONMENTS.len() - made.environments.len();
-            (made, place, format!("one environment of each family works; there are {others} more"))
-        }
-        Command::Gymnasium(GymnasiumArgs { packages, place }) => {
-            let made = gymnasium(place.path.as_deref(), &place.python, packages, say)?;
-            (made, place, "`--env gymnasium:ID` takes any id that is installed".to_owned())
+    let (made, json) = match &args.command {
+        Command::Ogbench(Place { path, python, json }) => (ogbench(path.as_deref(), python, say)?, *json),
+        Command::Gymnasium(GymnasiumArgs { packages, place: Place { path, python, json } }) => {
+            (gymnasium(path.as_deref(), python, packages, say)?, *json)
         }
     };
-    output::show(place.json, &made, || text(&made, &end, place.path.is_some()))
-}
-
-fn text(made: &Installation, end: &str, elsewhere: bool) -> String {
-    let mut table = Table::new(["environment", "observation", "action", "horizon", "start", "reset", "step"]);
-    for tried in &made.environments {
-        let numbers = [tried.observation_dim, tried.action_dim, tried.horizon].map(|n| n.to_string());
-        let times = [tried.start_seconds, tried.reset_seconds, tried.step_seconds].map(seconds);
-        table = table.row([tried.environment.clone()].into_iter().chain(numbers).chain(times));
-    }
-    let versions: Vec<String> = made.versions.iter().map(|(name, v)| format!("{name} {v}")).collect();
-    let mut text = format!("{}\n{}\nin {}\n", table.to_text(), versions.join(", "), made.path.display());
-    text.push_str(end);
-    if elsewhere {
-        text.push_str(&format!("\nto use it:\n  export {}={}", python::VARIABLE, made.interpreter.display()));
-    }
-    text
+    output::show(json, &made, || made.to_string())
 }

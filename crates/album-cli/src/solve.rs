@@ -2,7 +2,7 @@
 
 use crate::output;
 use album::Error as Failure;
-use album::solve::{LogRun, SolvedProgram, read_program, refuse_overwriting, table_files};
+use album::solve::{LogOutputs, LogRun, SolvedProgram, check_outputs, mudworld, read_program};
 use album_tabular::log::{LogColumns, Question};
 use album_tabular::{Behaviour, MudWorld, Solver, TabularError};
 use clap::ValueEnum;
@@ -108,6 +108,15 @@ enum Data {
     EpsGreedy,
 }
 
+impl From<Data> for Behaviour {
+    fn from(data: Data) -> Self {
+        match data {
+            Data::DownRight => Behaviour::DownRight,
+            Data::EpsGreedy => Behaviour::EpsGreedy,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum SolverName {
     /// Policy iteration, duals from the occupancy flow
@@ -118,27 +127,28 @@ enum SolverName {
     Highs,
 }
 
+impl From<SolverName> for Solver {
+    fn from(name: SolverName) -> Self {
+        match name {
+            SolverName::Bellman => Solver::Bellman,
+            SolverName::InteriorPoint => Solver::InteriorPoint,
+            SolverName::Highs => Solver::Highs,
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    for output in [&args.out, &args.mps, &args.log.report].into_iter().flatten() {
-        args.input.iter().try_for_each(|input| refuse_overwriting(input, output))?;
-    }
+    let outputs = [
+        ("--out", args.out.as_deref()),
+        ("--mps", args.mps.as_deref()),
+        ("--report", args.log.report.as_deref()),
+    ];
+    check_outputs(&args.input, outputs)?;
     if args.log.state.is_empty() { program(args) } else { log(args) }
 }
 
 fn log(args: &Args) -> Result<(), Failure> {
-    if args.out.is_some() && args.out == args.log.report {
-        return Err(Failure::Usage("--out and --report name the same file".into()));
-    }
-    if let Some(out) = &args.out {
-        let end = out.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
-        if !["parquet", "csv", "npz"].contains(&end.as_str()) {
-            let name = out.display();
-            return Err(Failure::Usage(format!(
-                "--out is {name}; expected a name that ends in .parquet, .csv or .npz"
-            )));
-        }
-    }
     let log = &args.log;
     let columns = LogColumns {
         state: log.state.clone(),
@@ -152,12 +162,9 @@ fn log(args: &Args) -> Result<(), Failure> {
     };
     let question =
         Question { gamma: args.gamma, min_count: log.min_count, bootstrap: log.bootstrap, seed: args.seed };
-    let files = table_files(&args.input)?;
-    for output in [&args.out, &args.log.report].into_iter().flatten() {
-        files.iter().try_for_each(|input| refuse_overwriting(input, output))?;
-    }
-    let run = LogRun::new(&files, &columns, &question)?;
-    run.write(args.out.as_deref(), log.report.as_deref())?;
+    let outputs = LogOutputs::new(args.out.as_deref(), log.report.as_deref())?;
+    let run = LogRun::new(&args.input, &columns, &question, &outputs)?;
+    run.write(&outputs)?;
     for warning in &run.report.warnings {
         eprintln!("warning: {warning}");
     }
@@ -177,21 +184,14 @@ fn program(args: &Args) -> Result<(), Failure> {
     let name = input.display().to_string();
     let k = usize::try_from(args.k).map_err(|_| TabularError::RolloutLength(args.k))?;
     album_tabular::check_gamma(args.gamma)?;
-    if args.mps.is_some() && args.mps == args.out {
-        return Err(Failure::Usage("--mps and --out name the same file".into()));
-    }
-    let world = (name == "mudworld").then(|| mudworld(args)).transpose()?;
+    let world = (name == "mudworld").then(|| mudworld(args.size, args.seed)).transpose()?;
     let data = match &world {
-        Some(world) => world.dataset(behaviour(args.data), args.gamma)?,
+        Some(world) => world.dataset(args.data.into(), args.gamma)?,
         None => read_program(input)?,
     };
-    let solver = match args.solver {
-        SolverName::Bellman => Solver::Bellman,
-        SolverName::InteriorPoint => Solver::InteriorPoint,
-        SolverName::Highs => Solver::Highs,
-    };
     let weights = (args.omega_q, args.omega_v);
-    let mut solved = SolvedProgram::new(&name, &data, world.as_ref(), (args.gamma, k), weights, solver)?;
+    let mut solved =
+        SolvedProgram::new(&name, &data, world.as_ref(), (args.gamma, k), weights, args.solver.into())?;
     solved.write(args.mps.as_deref(), args.out.as_deref())?;
     for warning in &solved.report.warnings {
         eprintln!("warning: {warning}");
@@ -200,20 +200,6 @@ fn program(args: &Args) -> Result<(), Failure> {
         output::print_json(&solved.report)
     } else {
         print(&solved.report, [("program in", &args.mps), ("solution in", &args.out)])
-    }
-}
-
-fn mudworld(args: &Args) -> Result<MudWorld, Failure> {
-    if !(2..=2000).contains(&args.size) {
-        return Err(Failure::Usage(format!("--size is {}; expected 2 to 2000 cells a side", args.size)));
-    }
-    Ok(MudWorld::new(args.size, args.seed))
-}
-
-fn behaviour(data: Data) -> Behaviour {
-    match data {
-        Data::DownRight => Behaviour::DownRight,
-        Data::EpsGreedy => Behaviour::EpsGreedy,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Options that say what a log does not say by itself.
 
+use album::Error as Failure;
 use album_data::{ActionKind, ColumnMap, Ends, Format, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
@@ -51,7 +52,15 @@ impl SourceArgs {
         }
     }
 
-    /// Whether nothing is said.
+    /// The source of these files and folders, if there are any.
+    pub fn optional(&self, paths: Vec<PathBuf>) -> Result<Option<Source>, Failure> {
+        if paths.is_empty() && !self.is_empty() {
+            return Err(Failure::Usage("options that say how to read a log need --data SOURCE".into()));
+        }
+        Ok((!paths.is_empty()).then(|| self.source(paths)))
+    }
+
+    /// Whether none of these options is given.
     pub fn is_empty(&self) -> bool {
         self.source(Vec::new()) == Source::default()
     }

@@ -1,18 +1,15 @@
 //! `album train` and `album resume`.
 
+use crate::live_line::LiveLine;
 use crate::output;
 use crate::resources::ResourceArgs;
 use crate::source_args::SourceArgs;
 use album::config::{self, RunConfig};
-use album::report;
 use album::run::{default_directory, finished};
 use album::track::{Target, Tracker};
-use album::{Error as Failure, Finished, Location, Overrides, Preset, Problem, Resolved, Resources, Run};
-use album_base::number::{grouped, seconds};
-use album_base::progress::{self, Amount, ProgressBar};
-use album_data::{ActionSpace, Description, Source};
+use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, Resources, Run};
 use album_envs::EnvSpec;
-use album_train::{Event, RunResult, StopFlag};
+use album_train::{Event, StopFlag};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
@@ -160,11 +157,12 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     if let Some(share) = args.holdout {
         train.insert("holdout".into(), share.into());
     }
+    let data = args.data.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
     let Resolved { config, overridden, chosen } = config::resolve(&Overrides {
         problem: args.task.as_deref().map(str::parse).transpose()?,
         agent: args.agent.clone(),
         seed: args.seed,
-        data: source(args)?,
+        data: args.log.optional(data)?,
         name: args.name.clone(),
         env: args.env.as_ref().map(|env| env.parse::<EnvSpec>()?.with_args(&args.env_arg)).transpose()?,
         score_range: args.score_range.as_deref().and_then(|range| range.first_chunk().copied()),
@@ -190,23 +188,13 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     begin(config, &path, args.allow_unbounded, &args.resources.get(), args.track.as_ref(), args.json)
 }
 
-/// A run may be resumed from another directory, so that places are kept whole.
+/// A run may be resumed from another directory, so paths are kept absolute.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    // The id of a Minari dataset is no path.
+    // What does not exist may be the id of a Minari dataset.
     if !path.exists() {
         return Ok(path.to_path_buf());
     }
     std::path::absolute(path).map_err(Failure::io(path))
-}
-
-fn source(args: &TrainArgs) -> Result<Option<Source>, Failure> {
-    // What is no path may be the id of a Minari dataset.
-    let place = |path: &PathBuf| if path.exists() { absolute(path) } else { Ok(path.clone()) };
-    let paths = args.data.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-    if paths.is_empty() && !args.log.is_empty() {
-        return Err(Failure::Usage("options that say how a log is read need --data SOURCE".into()));
-    }
-    Ok((!paths.is_empty()).then(|| args.log.source(paths)))
 }
 
 /// Begins a run in a new directory.
@@ -233,34 +221,17 @@ fn begin(
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let ResumeArgs { run, steps, track, resources, json } = args;
     let (steps, json) = (*steps, *json);
-    if let Some(result) = finished(run)?.filter(|result| steps.is_none_or(|steps| steps == result.steps)) {
+    if let Some(done) = finished(run)?.filter(|done| steps.is_none_or(|steps| steps == done.result.steps)) {
         eprintln!("{}: the run is finished; there is nothing to resume", run.display());
-        return print(&result, run, &run.join("report.html"), json);
+        return print(done, json).map(drop);
     }
     go(Run::resume(run, steps, &resources.get())?, track.as_ref(), json)
 }
 
 /// Trains to the end or until a signal, with a live line; prints the result.
 pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
-    let (config, path) = (run.config(), run.path().to_path_buf());
-    let steps = config.train.steps;
-    eprintln!(
-        "{} on {}, seed {}: {} steps on {} transitions in {}, into {}",
-        config.agent,
-        config.problem,
-        config.seed,
-        grouped(steps as i64),
-        grouped(run.data().len() as i64),
-        report::episodes(
-            config,
-            run.data().episodes().len(),
-            run.held_out().map(|data| data.episodes().len())
-        ),
-        path.display()
-    );
-    if let Problem::Own(own) = &config.problem {
-        eprint!("{}", described(&own.read()?.description));
-    }
+    let steps = run.config().train.steps;
+    eprintln!("{}", run.introduction()?);
     for warning in run.warnings() {
         eprintln!("warning: {warning}");
     }
@@ -273,141 +244,16 @@ pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
     });
     let told = tracker.map_or_else(Vec::new, |tracker| tracker.finish(&outcome));
     told.into_iter().for_each(|warning| line.show(&Event::Warning(warning)));
-    line.bar.finish_and_clear();
-    let Finished { result, page } = outcome?;
-    print(&result, &path, &page, json)?;
+    line.clear();
+    let Finished { run, result, .. } = &print(outcome?, json)?;
     if result.finished {
         return Ok(());
     }
-    Err(Failure::Stopped(format!(
-        "stopped after step {} of {steps}; `album resume {}` goes on",
-        result.steps,
-        path.display()
-    )))
+    let (done, run) = (result.steps, run.display());
+    Err(Failure::Stopped(format!("stopped after step {done} of {steps}; `album resume {run}` continues")))
 }
 
-/// What one's own data turned out to be.
-fn described(data: &Description) -> String {
-    let actions = match &data.action_space {
-        ActionSpace::Discrete { n } => format!("{n} choices"),
-        ActionSpace::Continuous { low, high } => {
-            let bounds = low.iter().zip(high).map(|(low, high)| format!("[{low}, {high}]"));
-            format!("{} in {}", data.action_names.join(", "), bounds.collect::<Vec<_>>().join(" x "))
-        }
-    };
-    let mut text = format!(
-        "data: {}, {} numbers in an observation, actions {actions}; {} episodes end in a terminal, {} in a timeout\n",
-        data.format,
-        data.observation_names.len(),
-        data.ends.terminal,
-        data.ends.timeout
-    );
-    data.guesses.iter().for_each(|guess| text.push_str(&format!("guessed: {guess}\n")));
-    text
-}
-
-fn print(result: &RunResult, run: &Path, page: &Path, json: bool) -> Result<(), Failure> {
-    if json { output::print_json(result) } else { output::print(&summary(result, run, page)) }
-}
-
-fn summary(result: &RunResult, run: &Path, page: &Path) -> String {
-    let success = match result.evaluations.last() {
-        Some(last) => {
-            let at = if result.finished {
-                String::new()
-            } else {
-                format!(" at the last evaluation, after step {}", last.step)
-            };
-            match (last.success, last.success_interval) {
-                (Some(success), Some([low, high])) => {
-                    let [success, low, high] = [success, low, high].map(|share| 100.0 * share);
-                    let episodes = last.episodes;
-                    format!(
-                        "success {success:.1} % (95 % interval {low:.1} to {high:.1}, {episodes} episodes){at}"
-                    )
-                }
-                _ => {
-                    let score = result.score.map_or(String::new(), |score| format!(", score {score:.1}"));
-                    format!("return {:.1}{score} ({} episodes){at}", last.mean_return, last.episodes)
-                }
-            }
-        }
-        None => "no evaluation".into(),
-    };
-    format!(
-        "{}{success}; {} steps in {} ({:.2} ms per step)\nrun      {}\nreport   {}\nweights  {}",
-        if result.finished { "" } else { "stopped early: " },
-        result.steps,
-        seconds(result.wall_seconds),
-        result.ms_per_step,
-        run.display(),
-        page.display(),
-        result.weights_sha256
-    )
-}
-
-/// The live line: steps, steps a second, time to go, the last success and the range of V.
-struct LiveLine {
-    bar: ProgressBar,
-    success: String,
-    values: String,
-    speed: String,
-}
-
-impl LiveLine {
-    fn new(steps: u64) -> Self {
-        let bar = progress::bar(steps, Amount::Count).with_prefix("training");
-        LiveLine { bar, success: String::new(), values: String::new(), speed: String::new() }
-    }
-
-    fn say(&self, line: String) {
-        progress::say(&self.bar, &line);
-    }
-
-    fn show(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Started { step, .. } => {
-                self.bar.set_position(*step);
-                self.bar.reset_eta();
-                if *step > 0 {
-                    self.say(format!("resuming after step {step}"));
-                }
-            }
-            Event::Warning(text) => self.say(format!("warning: {text}")),
-            Event::Progress { step, ms_per_step } => {
-                self.bar.set_position(*step);
-                self.speed = format!("{:.0} steps/s", 1e3 / ms_per_step);
-            }
-            Event::Logged { metrics, .. } => {
-                let of = |name: &str| metrics.iter().find(|m| m.0 == name).map(|m| m.1);
-                if let (Some(low), Some(high)) = (of("value/v_min"), of("value/v_max")) {
-                    self.values = format!("V {low:.1} to {high:.1}");
-                }
-            }
-            Event::Evaluating { .. } => self.bar.set_message("evaluating"),
-            Event::Evaluated { evaluation, seconds, background } => {
-                let summary = evaluation.summary();
-                self.success = match summary.success {
-                    Some(success) => format!("success {:.0} %", 100.0 * success),
-                    None => String::new(),
-                };
-                let line = format!(
-                    "step {:>8}  {}  return {:.1}  length {:.0}  {}  evaluated in {seconds:.1} s{}",
-                    summary.step,
-                    self.success,
-                    summary.mean_return,
-                    summary.length,
-                    self.values,
-                    if *background { " beside training" } else { "" }
-                );
-                self.say(line);
-            }
-            Event::Saved { .. } | Event::Stopped { .. } => {}
-        }
-        if !matches!(event, Event::Evaluating { .. }) {
-            let parts = [&self.speed, &self.success, &self.values];
-            let message: Vec<&str> = parts.iter().map(|s| s.as_str()).filter(|s| !s.is_empty()).collect();
-            self.bar.set_message(message.join("  "));
-        }
-    }
+fn print(finished: Finished, json: bool) -> Result<Finished, Failure> {
+    output::show(json, &finished.result, || finished.to_string())?;
+    Ok(finished)
 }

@@ -47,32 +47,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     })?;
     bar.finish_and_clear();
     let page = verified.write(&args.out)?;
-    let (failed, all, highs) = (verified.failed(), verified.checks.len(), cfg!(feature = "highs"));
-    let json = serde_json::json!({
-        "passed": failed == 0,
-        "failed": failed,
-        "checks": verified.checks,
-        "seeds": args.seeds,
-        "highs": highs,
-        "seconds": verified.seconds,
-        "report": page,
-    });
-    output::show(args.json, &json, || {
-        let tables =
-            verified.tables().into_iter().map(|(name, table)| format!("{name}\n{}\n", table.to_text()));
-        let hint = if highs {
-            ""
-        } else {
-            "This build has no HiGHS; `cargo run --release --features highs -- verify` adds its lines.\n"
-        };
-        format!(
-            "{}{hint}{all} checks, {failed} failed; figures in {}",
-            tables.collect::<String>(),
-            page.display()
-        )
-    })?;
-    match failed {
+    output::show(args.json, &verified.json(&page), || format!("{verified}; figures in {}", page.display()))?;
+    match verified.failed() {
         0 => Ok(()),
-        _ => Err(Failure::Numerical(format!("{failed} of {all} checks failed"))),
+        failed => Err(Failure::Numerical(format!("{failed} of {} checks failed", verified.checks.len()))),
     }
 }

@@ -1,20 +1,21 @@
 //! Transitions as the neural agents use them, in memory or in mapped files.
 
-use std::cmp::Ordering;
+mod content;
+mod hold_out;
+mod role;
+
 use std::ops::Range;
 
-use album_base::hex::hex;
-use album_base::rng;
-use sha2::{Digest, Sha256};
-
 use crate::action_space::ActionSpace;
-use crate::column::{Column, sha256};
+use crate::column::Column;
 use crate::episodes::{Episodes, Location};
 use crate::error::{DataError, Place};
 use crate::formats::npz::array::value_error;
-use crate::load::checks::{Problem, clip};
 use crate::returns::suffix_returns;
 use crate::view::View;
+
+pub use hold_out::HoldOutError;
+pub(crate) use role::{Role, UNFINISHED, take_in};
 
 /// Actions are clipped to plus or minus this, as the published baselines do.
 pub const ACTION_LIMIT: f32 = 1.0 - 1e-5;
@@ -102,18 +103,6 @@ pub struct Dataset {
     masks: Column,
     episodes: Episodes,
     action_space: ActionSpace,
-}
-
-/// Why a dataset cannot be split into training and held-out episodes.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HoldOutError {
-    /// The share is impossible.
-    #[error("found a held-out share of {0}, expected one above 0 and below 1")]
-    Share(f64),
-    /// One of the two parts would have no transition.
-    #[error("found {0} episode(s) with transitions, expected at least 2 to hold some of them out")]
-    TooFew(usize),
 }
 
 impl Dataset {
@@ -267,54 +256,6 @@ impl Dataset {
         (0..self.episodes.len()).flat_map(|episode| self.episode_states(episode).iter())
     }
 
-    /// Splits off a share of the episodes, for validation: `(training, held out)`.
-    ///
-    /// Episodes stay whole and in their order. Which ones are held out is drawn from the stream
-    /// `hold_out` of the seed: the nearest whole number to the share, at least one, and at least
-    /// one stays. Both parts share the columns of this dataset; nothing is copied.
-    ///
-    /// ```
-    /// # use album_data::{Dataset, Rows};
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let rows = Rows {
-    /// #     observation_dim: 1,
-    /// #     action_dim: 1,
-    /// #     observations: (0..20).map(|x| x as f32).collect(),
-    /// #     actions: vec![0.0; 20],
-    /// #     rewards: vec![0.0; 20],
-    /// #     masks: vec![1.0; 20],
-    /// #     terminals: (0..20).map(|row| row % 2 == 1).collect(),
-    /// # };
-    /// let dataset = Dataset::from_rows(rows)?; // ten episodes
-    /// let (training, held_out) = dataset.hold_out(0.2, 7)?;
-    /// assert_eq!((training.episodes().len(), held_out.episodes().len()), (8, 2));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn hold_out(&self, share: f64, seed: u64) -> Result<(Self, Self), HoldOutError> {
-        if !(share > 0.0 && share < 1.0) {
-            return Err(HoldOutError::Share(share));
-        }
-        // An episode without a transition teaches and tests nothing: it is left out of both parts.
-        let mut episodes: Vec<usize> =
-            (0..self.episodes.len()).filter(|&episode| self.episodes.length(episode) > 0).collect();
-        let count = episodes.len();
-        if count < 2 {
-            return Err(HoldOutError::TooFew(count));
-        }
-        let held = ((share * count as f64).round() as usize).clamp(1, count - 1);
-        let mut draw = rng::stream(seed, "hold_out");
-        for i in 0..held {
-            episodes.swap(i, i + rng::below(&mut draw, (count - i) as u64) as usize);
-        }
-        let (held_out, training) = episodes.split_at_mut(held);
-        let part = |episodes: &mut [usize]| {
-            episodes.sort_unstable();
-            Self { episodes: self.episodes.part(episodes), ..self.clone() }
-        };
-        Ok((part(training), part(held_out)))
-    }
-
     /// The state of a transition.
     pub fn observation(&self, transition: usize) -> &[f32] {
         self.state(self.row(transition))
@@ -356,41 +297,6 @@ impl Dataset {
             returns.extend(suffix_returns(&rewards, Some(&masks), &vec![false; rewards.len()], gamma));
         }
         returns
-    }
-
-    /// SHA-256 of the contents as 64 hexadecimal digits: of the dimensions, the
-    /// episode lengths, the SHA-256 of each column and an action space that is not the box [-1, 1]. Equal data has an equal hash,
-    /// whatever file it came from and on every machine. Takes about a second for a
-    /// gigabyte in memory; mapped columns bring theirs from their import.
-    pub fn content_hash(&self) -> String {
-        let mut hash = Sha256::new();
-        hash.update(b"album dataset 2");
-        let mut count = |n: usize| hash.update((n as u64).to_le_bytes());
-        count(self.observation_dim);
-        count(self.action_dim);
-        count(self.episodes.len());
-        for episode in 0..self.episodes.len() {
-            count(self.episodes.length(episode));
-        }
-        // A part of the columns has another hash than the whole, which may be known.
-        let whole = self.episodes.rows() * self.observation_dim == self.observations.len();
-        for (column, width) in self.columns() {
-            let slices =
-                || (0..self.episodes.len()).map(|e| of_rows(column, &self.episodes.rows_of(e), width));
-            hash.update(column.known_sha256().filter(|_| whole).unwrap_or_else(|| sha256(slices())));
-        }
-        match &self.action_space {
-            unit if unit.is_unit() => {}
-            ActionSpace::Continuous { low, high } => {
-                hash.update(b"box");
-                low.iter().chain(high).for_each(|x| hash.update(x.to_le_bytes()));
-            }
-            ActionSpace::Discrete { n } => {
-                hash.update(b"discrete");
-                hash.update((*n as u64).to_le_bytes());
-            }
-        }
-        hex(&hash.finalize())
     }
 
     pub(crate) fn locate(&self, transition: usize) -> Location {
@@ -436,102 +342,15 @@ impl Dataset {
     }
 }
 
-/// Equal contents, in whichever rows they stand.
-impl PartialEq for Dataset {
-    fn eq(&self, other: &Self) -> bool {
-        let lengths =
-            |data: &Self| (0..data.episodes.len()).map(|e| data.episodes.length(e)).collect::<Vec<_>>();
-        let equal = |episode: usize| {
-            self.columns().iter().zip(other.columns()).all(|(&(a, width), (b, _))| {
-                of_rows(a, &self.episodes.rows_of(episode), width)
-                    == of_rows(b, &other.episodes.rows_of(episode), width)
-            })
-        };
-        [self.observation_dim, self.action_dim] == [other.observation_dim, other.action_dim]
-            && self.action_space == other.action_space
-            && lengths(self) == lengths(other)
-            && (0..self.episodes.len()).all(equal)
-    }
-}
-
-/// Brings physical actions inside, and clips those of a box. The position of one that is no choice is the error.
-pub(crate) fn take_in(space: &ActionSpace, actions: &mut [f32]) -> Result<(), usize> {
-    match space {
-        ActionSpace::Continuous { .. } => {
-            space.from_physical(actions);
-            clip(actions);
-            Ok(())
-        }
-        ActionSpace::Discrete { n } => {
-            let bad = |x: &f32| !(*x >= 0.0 && (*x as usize) < *n && x.fract() == 0.0);
-            actions.iter().position(bad).map_or(Ok(()), Err)
-        }
-    }
-}
-
 fn of_rows<'a>(column: &'a [f32], rows: &Range<usize>, width: usize) -> &'a [f32] {
     &column[rows.start * width..rows.end * width]
-}
-
-pub(crate) const UNFINISHED: &str = "true: the last row of the data ends an episode";
-
-/// What a column is for, and so what its numbers must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    State,
-    Action,
-    Reward,
-    Mask,
-}
-
-impl Role {
-    /// Clears what means nothing in the last rows of episodes. States always mean something.
-    pub fn clear(self, data: &mut [f32], width: usize, last: &[bool]) {
-        let unused = match self {
-            Self::State => return,
-            Self::Action | Self::Reward => 0.0,
-            Self::Mask => 1.0,
-        };
-        for (row, _) in last.iter().enumerate().filter(|(_, last)| **last) {
-            data[row * width..(row + 1) * width].fill(unused);
-        }
-    }
-
-    /// Whether training refuses a number.
-    pub fn is_bad(self, x: f32) -> bool {
-        match self {
-            Self::State | Self::Reward => !x.is_finite(),
-            // Rounding explains a little more than 1. NaN compares as bad.
-            Self::Action => {
-                !matches!(x.abs().partial_cmp(&(2.0 - ACTION_LIMIT)), Some(Ordering::Less | Ordering::Equal))
-            }
-            Self::Mask => x != 0.0 && x != 1.0,
-        }
-    }
-
-    /// What is wrong with a bad number.
-    pub fn problem(self, bad: f32) -> Problem {
-        match self {
-            Self::Mask => Problem::NotAMask,
-            Self::Action if bad.is_finite() => Problem::OutOfRange,
-            _ => Problem::NotFinite,
-        }
-    }
-
-    /// Where the first bad number is.
-    pub fn first_bad(self, data: &[f32]) -> Option<usize> {
-        // Without an early exit the inner loop becomes vector instructions.
-        let part =
-            data.chunks(4096).position(|part| part.iter().fold(false, |bad, &x| bad | self.is_bad(x)))?;
-        data[part * 4096..].iter().position(|&x| self.is_bad(x)).map(|i| part * 4096 + i)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn rows() -> Rows {
+    pub(super) fn rows() -> Rows {
         Rows {
             observation_dim: 2,
             action_dim: 1,
@@ -588,101 +407,5 @@ mod tests {
             "array in memory: found no transition, expected an episode of at least two rows"
         );
         assert!(message(|rows| *rows = Rows::default()).contains("found no transition"));
-    }
-
-    #[test]
-    fn the_hash_is_of_the_contents() {
-        let data = Dataset::from_rows(rows()).unwrap();
-        let hash = data.content_hash();
-        assert_eq!(hash, data.clone().content_hash());
-        // Must never change: checkpoints hold it. Computed by another program.
-        assert_eq!(hash, "45bba9edf218e64512242ce2f8930755b6888f97ad8f5490f65b960c6b818cb8");
-        let mut unused = rows();
-        unused.actions[5] = 3.0;
-        assert_eq!(Dataset::from_rows(unused).unwrap().content_hash(), hash);
-        let mut other = rows();
-        other.masks[0] = 0.0;
-        assert_ne!(Dataset::from_rows(other).unwrap().content_hash(), hash);
-        let mut other = rows();
-        other.terminals[2] = false;
-        other.actions[2] = 0.0;
-        other.rewards[2] = 0.0;
-        other.masks[2] = 1.0;
-        assert_ne!(Dataset::from_rows(other).unwrap().content_hash(), hash);
-    }
-
-    /// Episodes of 1 to 20 transitions; every state is its row.
-    fn twenty_episodes() -> Dataset {
-        let terminals: Vec<bool> =
-            (1..=20).flat_map(|length| (0..=length).map(move |step| step == length)).collect();
-        let count = terminals.len();
-        Dataset::from_rows(Rows {
-            observation_dim: 1,
-            action_dim: 2,
-            observations: (0..count).map(|row| row as f32).collect(),
-            actions: vec![0.5; 2 * count],
-            rewards: (0..count).map(|row| -(row as f32)).collect(),
-            masks: vec![1.0; count],
-            terminals,
-        })
-        .unwrap()
-    }
-
-    #[test]
-    fn held_out_episodes_are_whole_and_in_one_part() {
-        let data = twenty_episodes();
-        let (training, held_out) = data.hold_out(0.25, 3).unwrap();
-        assert_eq!((training.episodes().len(), held_out.episodes().len()), (15, 5));
-        let mut starts: Vec<f32> = [&training, &held_out]
-            .iter()
-            .flat_map(|part| (0..part.episodes().len()).map(|e| part.episode_states(e).row(0)[0]))
-            .collect();
-        starts.sort_by(f32::total_cmp);
-        let all: Vec<f32> = (0..20).map(|e| data.episode_states(e).row(0)[0]).collect();
-        assert_eq!(starts, all);
-        for part in [&training, &held_out] {
-            for transition in 0..part.len() {
-                let state = part.observation(transition)[0];
-                assert_eq!(part.next_observation(transition), [state + 1.0]);
-                assert_eq!(part.reward(transition), -state);
-            }
-            let episode = part.episodes().len() - 1;
-            assert_eq!(part.episode_states(episode).rows(), part.episode_actions(episode).rows() + 1);
-            assert_eq!(part.episode_rewards(episode).len(), part.episodes().length(episode));
-        }
-        assert_eq!(data.hold_out(0.25, 3).unwrap(), (training.clone(), held_out));
-        assert_ne!(data.hold_out(0.25, 4).unwrap().0, training);
-    }
-
-    #[test]
-    fn a_part_has_the_hash_of_its_contents() {
-        let (training, _) = twenty_episodes().hold_out(0.25, 3).unwrap();
-        let lengths = (0..training.episodes().len()).map(|e| training.episodes().length(e));
-        let terminals: Vec<bool> =
-            lengths.flat_map(|length| (0..=length).map(move |step| step == length)).collect();
-        let observations: Vec<f32> = training.states().flatten().copied().collect();
-        let copy = Dataset::from_rows(Rows {
-            observation_dim: 1,
-            action_dim: 2,
-            rewards: observations.iter().map(|x| -x).collect(),
-            actions: vec![0.5; 2 * observations.len()],
-            masks: vec![1.0; observations.len()],
-            observations,
-            terminals,
-        })
-        .unwrap();
-        assert_eq!(copy, training);
-        assert_eq!(copy.content_hash(), training.content_hash());
-    }
-
-    #[test]
-    fn what_cannot_be_held_out() {
-        let data = Dataset::from_rows(rows()).unwrap();
-        for share in [0.0, 1.0, -0.5, f64::NAN] {
-            assert!(data.hold_out(share, 0).unwrap_err().to_string().contains("above 0 and below 1"));
-        }
-        let (one, _) = data.hold_out(0.01, 0).unwrap();
-        assert_eq!(one.episodes().len(), 1);
-        assert_eq!(one.hold_out(0.5, 0), Err(HoldOutError::TooFew(1)));
     }
 }

@@ -6,7 +6,7 @@
 use std::num::NonZero;
 use std::time::Instant;
 
-use album_data::ogbench::{Family, TaskName, load_task};
+use album_data::ogbench::{TaskName, load_task};
 use album_envs::navigate::{Recipe, cached};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,9 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(text) => text.parse()?,
         None => std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
     };
-    let Family::PointMaze(size) = task.environment().family else {
-        return Err(format!("{task}: expected a pointmaze task").into());
-    };
+    let size = task.environment().point_maze().ok_or_else(|| format!("{task}: expected a pointmaze task"))?;
 
     let start = Instant::now();
     let made = cached(&path, &Recipe::train(size, seed), threads)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use album_data::ogbench::{Family, TaskName};
+use album_data::ogbench::TaskName;
 
 use crate::env::{EnvShape, Frame, Step};
 use crate::error::EnvError;
@@ -101,7 +101,7 @@ pub trait EnvPool: Send + fmt::Debug {
 
 /// Whether a task's environment is native, so that it needs no Python.
 pub fn is_native(task: &TaskName) -> bool {
-    matches!(task.environment().family, Family::PointMaze(_))
+    task.environment().point_maze().is_some()
 }
 
 /// The environments that a task is evaluated in: `count` native ones for pointmaze, else `count` worker processes of

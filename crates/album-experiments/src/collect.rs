@@ -10,7 +10,7 @@ use crate::study::{Arm, Run, Study};
 use album::run::read_config;
 use album::{Error, Overrides, Problem, RunConfig, config};
 use album_agents::AGENTS;
-use album_data::ogbench::{Family, TaskName};
+use album_data::ogbench::TaskName;
 use album_train::Records;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,7 +165,7 @@ impl Found {
     /// Its setting in the published tables. The paper has no PointMaze, so budgets do not matter there.
     fn published_setting(&self, method: &str, published: &Published) -> String {
         let mut differs = self.differs.clone();
-        if matches!(self.task.environment().family, Family::PointMaze(_)) {
+        if self.task.environment().point_maze().is_some() {
             differs.remove("steps");
         }
         let rows = published.tables().flat_map(|table| published.rows(table).unwrap_or_default());

@@ -36,31 +36,6 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// An experiment in the list of all.
-#[derive(Debug, Serialize)]
-pub struct Entry {
-    /// What `album reproduce` takes.
-    pub name: &'static str,
-    /// One line.
-    pub title: String,
-    /// Its tables and figures in the paper.
-    pub reference: String,
-    /// Runs at the small scale.
-    pub small: usize,
-    /// Runs at the paper's scale.
-    pub paper: usize,
-}
-
-/// The experiments that come with the program, with their sizes.
-pub fn list() -> Result<Vec<Entry>, ExperimentError> {
-    let entry = |name| {
-        let experiment = Experiment::find(name)?;
-        let (small, paper) = (experiment.run_count(Scale::Small)?, experiment.run_count(Scale::Paper)?);
-        Ok(Entry { name, title: experiment.title, reference: experiment.reference, small, paper })
-    };
-    names().map(entry).collect()
-}
-
 /// What `experiments/NAME.toml` holds.
 ///
 /// ```

@@ -45,11 +45,13 @@ pub mod executor;
 mod experiment;
 pub mod figures;
 pub mod job;
+mod list;
 mod maps;
 pub mod measure;
 mod outputs;
 mod page;
 mod plan;
+mod preview;
 pub mod published;
 mod reference;
 mod results;
@@ -62,13 +64,15 @@ pub mod tables;
 pub use collect::{Collection, Skipped, collect};
 pub use error::{ExperimentError, ReportError};
 pub use experiment::{
-    Command, CostOptions, Entry, Experiment, Grid, PresetName, Protocol, Scale, Selection, Source, Spec,
-    Variant, environment, list, names,
+    Command, CostOptions, Experiment, Grid, PresetName, Protocol, Scale, Selection, Source, Spec, Variant,
+    environment, names,
 };
+pub use list::{ExperimentList, ListedExperiment};
 pub use page::{Written, write};
 pub use plan::{Plan, PlannedRun, Request, Work, shell};
+pub use preview::{Preview, PreviewRun};
 pub use reference::{Reference, methods, same_setting};
 pub use results::{FailureNote, Listing, Pace, Results, State};
 pub use runs::Tally;
-pub use status::{Preview, Status, StatusJson, preview};
+pub use status::{Status, StatusJson};
 pub use study::{Arm, Run, Study};

@@ -178,33 +178,6 @@ impl<'a> Status<'a> {
     }
 }
 
-/// A run of a plan before it is started.
-#[derive(Debug, Serialize)]
-pub struct Preview {
-    /// Its identifier.
-    pub id: String,
-    /// `waiting`, `finished`, ...
-    pub state: &'static str,
-    /// The command that does the same by itself.
-    pub command: String,
-}
-
-/// What executing a plan would do, run by run.
-pub fn preview(plan: &Plan, results: &Results) -> Vec<Preview> {
-    let listing = results.list();
-    // The first spec of each run names it.
-    let mut specs = vec![None; plan.runs.len()];
-    for (spec, place) in plan.specs.iter().rev() {
-        specs[*place] = Some(spec);
-    }
-    let runs = plan.runs.iter().zip(specs).map(|(run, spec)| Preview {
-        id: run.id.clone(),
-        state: listing.state(run).word(),
-        command: run.command(spec),
-    });
-    runs.collect()
-}
-
 /// `[=====>    ] 52 %`.
 fn bar(done: u64, all: u64) -> String {
     const WIDTH: usize = 25;

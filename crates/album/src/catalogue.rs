@@ -2,8 +2,10 @@
 
 use crate::error::Error;
 use album_base::cache;
-use album_data::ogbench::{Environment, Family, Recording, TaskName};
+use album_base::number::bytes;
+use album_data::ogbench::{Environment, RecipeKind, Recording, TaskName};
 use serde::Serialize;
+use std::fmt;
 use std::path::PathBuf;
 
 /// All datasets.
@@ -108,13 +110,11 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Listed {
         .and_then(|file| file.paper.get(environment.name));
     let alpha_bc = published.and_then(|section| section.values.get("alpha_bc")?.as_float());
     let alpha_bc = alpha_bc.filter(|_| kind == environment.data_kinds[0]);
-    let point = matches!(environment.family, Family::PointMaze(_));
-    let arm = matches!(environment.family, Family::Cube(_) | Family::Scene | Family::Puzzle { .. });
     Listed {
         name: task.dataset_name(),
         group: match alpha_bc {
             Some(_) => Group::Paper,
-            None if point => Group::PointMaze,
+            None if environment.point_maze().is_some() => Group::PointMaze,
             None => Group::Other,
         },
         environment: environment.name,
@@ -126,14 +126,62 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Listed {
         default_task: environment.default_task,
         task: task.to_string(),
         alpha_bc,
-        get: match kind {
-            "navigate" if point => vec![Way::FirstUse, Way::Generate, Way::Fetch],
-            "play" | "noisy" if arm => vec![Way::Generate, Way::Fetch],
-            _ => vec![Way::Fetch],
+        get: match environment.recipe(kind) {
+            Some(RecipeKind::Navigate(_)) => vec![Way::FirstUse, Way::Generate, Way::Fetch],
+            Some(RecipeKind::Play) => vec![Way::Generate, Way::Fetch],
+            None => vec![Way::Fetch],
         },
         recording: file.as_ref().and_then(|path| Recording::read(path, task).ok()),
         bytes: file.as_ref().and_then(|path| path.metadata().ok()).map(|metadata| metadata.len()),
         validation_file: find(task.validation_file()),
         file,
+    }
+}
+
+impl fmt::Display for Catalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Fixed widths, so that the groups are aligned and 80 columns are enough.
+        let line = |cells: [&str; 8]| {
+            let [name, obs, act, steps, task, here, episodes, get] = cells;
+            format!("  {name:<31} {obs:>3} {act:>3} {steps:>5} {task:>4} {here:>7} {episodes:>8}  {get}")
+        };
+        for (group, title) in
+            [(Group::Paper, "The paper's ten"), (Group::PointMaze, "PointMaze"), (Group::Other, "Others")]
+        {
+            writeln!(f, "{title}")?;
+            writeln!(f, "{}", line(["", "obs", "act", "steps", "task", "here", "episodes", "get by"]))?;
+            for listed in self.datasets.iter().filter(|listed| listed.group == group) {
+                let row = line([
+                    &listed.name,
+                    &listed.observation_dim.to_string(),
+                    &listed.action_dim.to_string(),
+                    &listed.horizon.to_string(),
+                    &listed.default_task.to_string(),
+                    &listed.bytes.map(bytes).unwrap_or_else(|| "-".into()),
+                    &listed.recording.as_ref().map(episodes).unwrap_or_default(),
+                    listed.get[0].name(),
+                ]);
+                writeln!(f, "{row}")?;
+            }
+            writeln!(f)?;
+        }
+        writeln!(f, "  obs, act  numbers in an observation and in an action")?;
+        writeln!(f, "     steps  length of an episode")?;
+        writeln!(f, "      task  the default of the five tasks")?;
+        writeln!(f, "  episodes  in the file; 50/1000 is a partial recording of a dataset of 1000")?;
+        writeln!(f, "      here  size of the file on this machine, looked for in")?;
+        for folder in &self.folders {
+            writeln!(f, "              {}", folder.display())?;
+        }
+        writeln!(f, "    get by  fetch: `album data fetch NAME`, which works for all")?;
+        write!(f, "            generate: `album data generate NAME`; first use: by `album train`")
+    }
+}
+
+/// `1000`, or `50/1000` for a partial recording.
+fn episodes(recording: &Recording) -> String {
+    match recording.published_episodes.filter(|_| recording.complete == Some(false)) {
+        Some(published) => format!("{}/{published}", recording.episodes),
+        None => recording.episodes.to_string(),
     }
 }

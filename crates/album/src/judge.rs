@@ -11,6 +11,7 @@ use album_train::{
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -121,4 +122,42 @@ pub fn judge(run: &Path, look: &Look, resources: &Resources, stop: &StopFlag) ->
     let (workers, slots) = envs.as_ref().map_or((0, 0), |envs| (envs.workers(), envs.slots()));
     let episodes = evaluation.episodes;
     Ok(Judgement { result, workers, slots, episodes, warnings, videos: films, critic })
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let result = &self.result;
+        write!(f, "{} after {} steps", result.task, result.steps)?;
+        if let Some(last) = result.evaluations.last() {
+            if let (Some(success), Some([low, high])) = (last.success, last.success_interval) {
+                let [success, low, high] = [success, low, high].map(|share| 100.0 * share);
+                write!(f, ": success {success:.1} % (95 % interval {low:.1} to {high:.1})")?;
+            }
+            write!(
+                f,
+                " over {} episodes, return {:.1}, length {:.0}; {} steps in {:.1} s, {} episodes side by side",
+                last.episodes, last.mean_return, last.length, last.timesteps, result.eval_seconds, self.slots
+            )?;
+        }
+        for film in &self.videos {
+            write!(f, "\nvideo    {}", film.display())?;
+        }
+        self.critic.as_ref().map_or(Ok(()), |critic| write!(f, "\n{critic}"))
+    }
+}
+
+impl fmt::Display for Critic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let learned = |name: &str| self.learned.get(name).copied().unwrap_or(f64::NAN);
+        let line = |name, [max, mean, min]: [f64; 3]| {
+            format!("{name:<10} max {max:>8.1}  mean {mean:>8.1}  min {min:>8.1}")
+        };
+        write!(
+            f,
+            "{}\n{}  g_B <= 0 on {:.0} % of the data",
+            line("V* of data", [self.v_star.max, self.v_star.mean, self.v_star.min]),
+            line("learned V", ["value/v_max", "value/v_mean", "value/v_min"].map(learned)),
+            100.0 * learned("critic/g_b_satisfied")
+        )
+    }
 }

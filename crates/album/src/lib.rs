@@ -48,9 +48,10 @@
 //! | [`report`] | the page of a run |
 //! | [`judge`](mod@judge) | a look at a trained policy and its critic |
 //! | [`fqe`] | what a policy is worth, by data alone |
-//! | [`doctor`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`rollouts`] | data: what is wrong with it, what there is, how to get it, how to make it |
+//! | [`doctor`], [`import`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`rollouts`] | data: inspect it, store it, list it, download it, record it |
 //! | [`export`](mod@export), [`act`](mod@act) | a policy in one file, and what it does |
 //! | [`track`] | what a run logs, sent to MLflow or Weights & Biases |
+//! | [`agents`] | the algorithms with their sizes and defaults |
 //! | [`setup`] | Python for OGBench's environments |
 //! | [`verify`](mod@verify) | every statement of the theory, measured |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
@@ -58,6 +59,7 @@
 #![warn(missing_debug_implementations)]
 
 pub mod act;
+pub mod agents;
 pub mod catalogue;
 pub mod config;
 mod differences;
@@ -69,6 +71,7 @@ pub mod fetch;
 mod fit;
 pub mod fqe;
 mod http;
+pub mod import;
 pub mod judge;
 mod mudworld;
 mod own;

@@ -5,7 +5,7 @@ use crate::mudworld::{self, MudWorldProblem};
 use crate::own::Own;
 use crate::resources::Resources;
 use album_base::cache;
-use album_data::ogbench::{Family, MazeSize, TaskName};
+use album_data::ogbench::{MazeSize, RecipeKind, TaskName};
 use album_data::{Dataset, Labels, SourceData, load, validation_beside};
 use album_envs::navigate::{Recipe, cached};
 use album_envs::{EnvPool, Maze, Python, is_native, open_env, open_pool};
@@ -152,9 +152,7 @@ impl Problem {
         };
         let places =
             [cache::folder()?, cache::ogbench_folder()?].map(|folder| folder.join(task.dataset_file()));
-        if let Family::PointMaze(size) = task.environment().family
-            && task.data_kind() == "navigate"
-        {
+        if let Some(RecipeKind::Navigate(size)) = task.environment().recipe(task.data_kind()) {
             let [path, _] = places;
             let fetched = path.is_file() && was_fetched(&path);
             return Ok(if fetched { Location::Found(path) } else { Location::Recorded(path, size) });
@@ -239,12 +237,8 @@ impl Problem {
 
     /// Where V is recorded for maps: over the maze, where the observations begin with the position.
     pub fn value_points(&self, observation_dim: usize) -> Option<ValuePoints> {
-        match self.task()?.environment().family {
-            Family::PointMaze(size) | Family::AntMaze(size) | Family::HumanoidMaze(size) => {
-                Some(ValuePoints::positions(&Maze::new(size).sample_grid(4), observation_dim))
-            }
-            _ => None,
-        }
+        let size = self.task()?.environment().maze()?;
+        Some(ValuePoints::positions(&Maze::new(size).sample_grid(4), observation_dim))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Recording a dataset by its official recipe: training episodes, and a tenth as many for validation.
 
 use crate::error::Error;
-use album_data::ogbench::{Family, MazeSize, TaskName};
+use album_data::ogbench::{MazeSize, RecipeKind, TaskName};
 use album_envs::play::{self, Outcome, RecordError, Recorder, Split};
 use album_envs::{EnvError, Python, navigate};
 use album_train::StopFlag;
 use serde::Serialize;
+use std::fmt;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -57,6 +58,19 @@ pub struct RecordedFile {
     pub made: bool,
 }
 
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.train, self.validation)
+    }
+}
+
+impl fmt::Display for RecordedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.made { "made" } else { "kept, made by the same recipe before:" };
+        write!(f, "{verb} {} ({} episodes of {} rows)", self.path.display(), self.episodes, self.rows)
+    }
+}
+
 /// What a recording tells as it goes.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -71,24 +85,24 @@ impl RecordRequest<'_> {
     pub fn record(&self, stop: &StopFlag, observer: &mut dyn FnMut(Event<'_>)) -> Result<Recorded, Error> {
         let start = Instant::now();
         let (environment, kind) = (self.task.environment(), self.task.data_kind());
-        let recorded = match environment.family {
-            Family::PointMaze(size) if kind == "navigate" => self.navigate(size)?,
-            _ => match play::Recipe::published(environment, kind, self.seed) {
-                Some(recipe) => {
-                    let episodes = self.episodes.map_or(recipe.episodes, NonZero::get);
-                    self.play(&play::Recipe { episodes, ..recipe }, stop, observer)?
-                }
-                None => return Err(self.refusal()),
-            },
+        let recorded = match environment.recipe(kind) {
+            Some(RecipeKind::Navigate(size)) => self.navigate(size)?,
+            Some(RecipeKind::Play) => {
+                let recipe =
+                    play::Recipe::published(environment, kind, self.seed).ok_or_else(|| self.refusal())?;
+                let episodes = self.episodes.map_or(recipe.episodes, NonZero::get);
+                self.play(&play::Recipe { episodes, ..recipe }, stop, observer)?
+            }
+            None => return Err(self.refusal()),
         };
         Ok(Recorded { wall_seconds: start.elapsed().as_secs_f64(), ..recorded })
     }
 
     fn refusal(&self) -> Error {
         let name = self.task.dataset_name();
-        let why = match self.task.environment().family {
-            Family::PointMaze(_) => format!("album has no recipe for `{}` data", self.task.data_kind()),
-            _ => "its recipe needs expert policies that are not in the package ogbench".to_owned(),
+        let why = match self.task.environment().point_maze() {
+            Some(_) => format!("album has no recipe for `{}` data", self.task.data_kind()),
+            None => "its recipe needs expert policies that are not in the package ogbench".to_owned(),
         };
         Error::Config(format!(
             "{name} cannot be recorded: {why}; `album data fetch {name}` downloads the official files"

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use album_base::atomic;
 use album_base::number::{compact, fixed, grouped, percent, seconds};
 use album_base::spread::evenly;
-use album_data::ogbench::{CELL_SIZE, Cell, Family, MazeTask, TaskName};
+use album_data::ogbench::{CELL_SIZE, Cell, MazeTask, TaskName};
 use album_envs::Maze;
 use album_plot::{Category, Colour, Figure, Grid, Legend, Plot, panels};
 use album_report::html::Page;
@@ -333,12 +333,8 @@ struct Scene {
 impl Scene {
     fn of(task: &str) -> Option<Self> {
         let task: TaskName = task.parse().ok()?;
-        match task.environment().family {
-            Family::PointMaze(size) | Family::AntMaze(size) | Family::HumanoidMaze(size) => {
-                Some(Scene { maze: Maze::new(size), task: size.tasks()[task.task() - 1] })
-            }
-            _ => None,
-        }
+        let size = task.environment().maze()?;
+        Some(Scene { maze: Maze::new(size), task: size.tasks()[task.task() - 1] })
     }
 
     fn grid(&self) -> Grid {

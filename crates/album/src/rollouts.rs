@@ -12,6 +12,7 @@ use album_envs::{ActionSpace, EnvError, EnvPool, EnvShape, EnvSource, EnvSpec, P
 use album_train::{StopFlag, weights_sha256};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -75,6 +76,22 @@ pub struct Rollouts {
     pub summary: Option<Summary>,
     /// How long it took.
     pub wall_seconds: f64,
+}
+
+impl fmt::Display for Rollouts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        let Some(Summary { episodes, steps, return_mean, return_min, return_max, success }) = &self.summary
+        else {
+            return write!(f, "kept {path}, recorded by the same recipe before");
+        };
+        write!(
+            f,
+            "recorded {path}: {episodes} episodes, {steps} steps, return {return_mean:.1} ({return_min:.1} to \
+             {return_max:.1})"
+        )?;
+        success.map_or(Ok(()), |share| write!(f, ", success {:.1} %", 100.0 * share))
+    }
 }
 
 impl RolloutRequest {

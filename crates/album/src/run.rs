@@ -1,5 +1,7 @@
 //! Runs: from a configuration to a directory with a trained agent, and from there to its policy again.
 
+mod text;
+
 use crate::config::{self, RunConfig, TrainConfig};
 use crate::differences::{Differences, Names};
 use crate::error::Error;
@@ -185,13 +187,15 @@ impl Run {
             differences.write(self.directory.path())?;
         }
         let page = report::write(self.directory.path())?;
-        Ok(Finished { result, page })
+        Ok(Finished { run: self.directory.path().to_path_buf(), result, page })
     }
 }
 
 /// What came of [`Run::train`].
 #[derive(Debug)]
 pub struct Finished {
+    /// The run's directory.
+    pub run: PathBuf,
     /// What `result.json` holds. A run that was stopped is not finished.
     pub result: RunResult,
     /// The report.
@@ -208,13 +212,14 @@ pub fn read_config(run: &Path) -> Result<RunConfig, Error> {
 ///
 /// Its last checkpoint must be of the configuration beside it: a setting that was edited since is an error, and not
 /// taken for the one that was trained.
-pub fn finished(run: &Path) -> Result<Option<RunResult>, Error> {
+pub fn finished(run: &Path) -> Result<Option<Finished>, Error> {
     let config = read_config(run)?;
     let Some(result) = Records::result_of(run)?.filter(|result| result.finished) else { return Ok(None) };
     let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
     check_configuration(&checkpoint, &config)?;
     // Where the last one is damaged, the run goes on from the one before it.
-    Ok((checkpoint.step() == result.steps).then_some(result))
+    let page = run.join("report.html");
+    Ok((checkpoint.step() == result.steps).then(|| Finished { run: run.to_path_buf(), result, page }))
 }
 
 /// Refuses a checkpoint of another configuration. Whether its data is the right one is not asked.

@@ -2,13 +2,16 @@
 //! ready.
 
 use crate::error::Error;
-use album_data::ogbench::TaskName;
+use album_base::number::seconds;
+use album_data::ogbench::{ENVIRONMENTS, TaskName};
 use album_envs::python::{self, REQUIREMENTS};
 use album_envs::{
     Answer, EnvError, EnvPool, EnvShape, EnvSpec, Limits, Python, Suite, WorkerError, WorkerPool,
 };
+use album_report::table::Table;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -23,6 +26,9 @@ pub struct Installation {
     pub versions: BTreeMap<String, String>,
     /// What was tried.
     pub environments: Vec<Trial>,
+    /// What else it can do, and how to use it.
+    #[serde(skip)]
+    pub advice: String,
 }
 
 /// A few steps in an environment.
@@ -42,6 +48,21 @@ pub struct Trial {
     pub reset_seconds: f64,
     /// Mean of a few steps.
     pub step_seconds: f64,
+}
+
+impl fmt::Display for Installation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table =
+            Table::new(["environment", "observation", "action", "horizon", "start", "reset", "step"]);
+        for tried in &self.environments {
+            let numbers = [tried.observation_dim, tried.action_dim, tried.horizon].map(|n| n.to_string());
+            let times = [tried.start_seconds, tried.reset_seconds, tried.step_seconds].map(seconds);
+            table = table.row([tried.environment.clone()].into_iter().chain(numbers).chain(times));
+        }
+        let versions: Vec<String> = self.versions.iter().map(|(name, v)| format!("{name} {v}")).collect();
+        let (table, versions) = (table.to_text(), versions.join(", "));
+        write!(f, "{table}\n{versions}\nin {}\n{}", self.path.display(), self.advice)
+    }
 }
 
 /// One task of each family, the quickest.
@@ -70,8 +91,10 @@ pub fn ogbench(path: Option<&Path>, python: &Path, say: &mut dyn FnMut(&str)) ->
         let task: TaskName = task.parse().map_err(|e| Error::Config(format!("{e}")))?;
         trials.push((task.environment().name.to_owned(), Suite::ogbench(&task)));
     }
-    let (path, python) = environment(path, python, say)?;
-    try_all(path, &python, trials, say)
+    let others = ENVIRONMENTS.len() - trials.len();
+    let advice = format!("one environment of each family works; there are {others} more");
+    let (folder, python) = environment(path, python, say)?;
+    try_all(folder, &python, trials, advice + &export(path, &python), say)
 }
 
 /// Makes the same environment as [`ogbench`], which has gymnasium, or takes the one that is there, and installs further
@@ -82,14 +105,21 @@ pub fn gymnasium(
     packages: &[String],
     say: &mut dyn FnMut(&str),
 ) -> Result<Installation, Error> {
-    let (path, python) = environment(path, python, say)?;
+    let (folder, python) = environment(path, python, say)?;
     let packages: Vec<String> = [H5PY.to_owned()].into_iter().chain(packages.iter().cloned()).collect();
-    python::install(&path, &packages, REQUIREMENTS, say).map_err(failure)?;
+    python::install(&folder, &packages, REQUIREMENTS, say).map_err(failure)?;
     let mut trials = Vec::new();
     for id in IDS {
         trials.push((id.to_owned(), Suite::gymnasium(&id.parse::<EnvSpec>()?)));
     }
-    try_all(path, &python, trials, say)
+    let advice = "`--env gymnasium:ID` takes any id that is installed".to_owned();
+    try_all(folder, &python, trials, advice + &export(path, &python), say)
+}
+
+/// An environment outside the cache is found by a variable.
+fn export(path: Option<&Path>, python: &Python) -> String {
+    let line = format!("\nto use it:\n  export {}={}", python::VARIABLE, python.interpreter().display());
+    path.map_or_else(String::new, |_| line)
 }
 
 fn environment(
@@ -110,6 +140,7 @@ fn try_all(
     path: PathBuf,
     python: &Python,
     trials: Vec<(String, Suite)>,
+    advice: String,
     say: &mut dyn FnMut(&str),
 ) -> Result<Installation, Error> {
     let (interpreter, mut versions) = (python.interpreter().to_owned(), BTreeMap::new());
@@ -118,7 +149,7 @@ fn try_all(
         say(&format!("trying {name}"));
         environments.push(try_out(name, suite, python, &mut versions).map_err(failure)?);
     }
-    Ok(Installation { path, interpreter, versions, environments })
+    Ok(Installation { path, interpreter, versions, environments, advice })
 }
 
 /// Starts an episode and takes a few steps. The worker checks that an environment of OGBench has the shape in album's

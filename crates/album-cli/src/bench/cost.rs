@@ -66,11 +66,5 @@ fn bench(bench: &CostBench, out: &Path, json: bool) -> Result<(), Failure> {
     })?;
     bar.finish_and_clear();
     costs.write(out)?;
-    output::show(json, &costs, || {
-        let (table, seeds) = (costs.table().to_text(), costs.seeds);
-        format!(
-            "{table}antmaze-large sizes, default settings, medians and deviations over {seeds} seeds; figures in {}",
-            out.display()
-        )
-    })
+    output::show(json, &costs, || format!("{}; figures in {}", costs.text(), out.display()))
 }

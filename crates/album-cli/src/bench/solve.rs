@@ -26,8 +26,7 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let bar = progress::bar(1000, Amount::Share).with_prefix("solve");
-    let highs = cfg!(feature = "highs");
-    let times = measure(args.rounds, &args.sizes, args.python.as_deref(), highs, |what, share| {
+    let times = measure(args.rounds, &args.sizes, args.python.as_deref(), |what, share| {
         bar.set_message(what);
         bar.set_position((1000.0 * share) as u64);
     });

@@ -2,7 +2,7 @@
 
 use crate::output;
 use album::Error as Failure;
-use album::fetch::{Event, FetchError, Fetched, OGBENCH, Options, fetch};
+use album::fetch::{Event, OGBENCH, Options, fetch};
 use album_base::cache;
 use album_base::number::bytes;
 use album_base::progress::{self, Amount, ProgressBar};
@@ -49,12 +49,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let mut progress = Progress::new(&file);
         let fetched = fetch(&url, &folder.join(&file), options, &check, &mut |event| progress.show(event));
         progress.bar.finish_and_clear();
-        let fetched = fetched.map_err(with_hint)?;
+        let fetched = fetched?;
         if let Some(earlier) = &fetched.earlier_sha256 {
             eprintln!("warning: {file} is not what was downloaded before, whose SHA-256 is {earlier}");
         }
         if !args.json {
-            output::print(&line(&fetched))?;
+            output::print(&fetched.to_string())?;
         }
         files.push(fetched);
     }
@@ -78,23 +78,6 @@ fn exit_on_signals() -> Result<(), Failure> {
         std::process::exit(stopped.exit_code().into());
     });
     Ok(())
-}
-
-fn with_hint(error: FetchError) -> Failure {
-    match error {
-        FetchError::Address(_) => Failure::Usage(format!("{error}; see --from and ALBUM_DATA_URL")),
-        FetchError::Io(what, source) => Failure::Io { what, source },
-        FetchError::Content(..) => Failure::Load(format!("{error}; --from names a mirror")),
-        FetchError::Server(..) | FetchError::Refused(..) => {
-            Failure::Tool(format!("{error}; --from names a mirror"))
-        }
-    }
-}
-
-fn line(Fetched { path, kept, record, .. }: &Fetched) -> String {
-    let what = if *kept { "was there (delete it to download it again)" } else { "downloaded" };
-    let (size, sha256) = (bytes(record.size.unwrap_or(0)), record.sha256.as_deref().unwrap_or("?"));
-    format!("{}: {what}, {size}, sha256 {sha256}", path.display())
 }
 
 /// A bar on a terminal, a line now and then elsewhere.

@@ -61,13 +61,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     });
     progress.bar.finish_and_clear();
     let recorded = recorded?;
-    output::show(args.json, &recorded, || {
-        let lines = [&recorded.train, &recorded.validation].map(|file| {
-            let verb = if file.made { "made" } else { "kept, made by the same recipe before:" };
-            format!("{verb} {} ({} episodes of {} rows)", file.path.display(), file.episodes, file.rows)
-        });
-        lines.join("\n")
-    })
+    output::show(args.json, &recorded, || recorded.to_string())
 }
 
 /// A bar on a terminal; elsewhere a line now and then.

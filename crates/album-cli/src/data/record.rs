@@ -3,10 +3,10 @@
 use crate::output;
 use crate::resources::ResourceArgs;
 use album::Error as Failure;
-use album::rollouts::{Layout, RolloutRequest, Rollouts};
+use album::rollouts::{Layout, RolloutRequest};
 use album_base::progress::{self, Amount};
 use album_envs::EnvSpec;
-use album_envs::rollouts::{Progress, Summary};
+use album_envs::rollouts::Progress;
 use album_train::StopFlag;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -86,18 +86,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let recorded = recorded?;
-    output::show(args.json, &recorded, || text(&recorded))
-}
-
-fn text(recorded: &Rollouts) -> String {
-    let path = recorded.path.display();
-    let Some(Summary { episodes, steps, return_mean, return_min, return_max, success }) = &recorded.summary
-    else {
-        return format!("kept {path}, recorded by the same recipe before");
-    };
-    let success = success.map(|share| format!(", success {:.1} %", 100.0 * share)).unwrap_or_default();
-    format!(
-        "recorded {path}: {episodes} episodes, {steps} steps, return {return_mean:.1} ({return_min:.1} to \
-         {return_max:.1}){success}"
-    )
+    output::show(args.json, &recorded, || recorded.to_string())
 }

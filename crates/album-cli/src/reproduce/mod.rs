@@ -8,12 +8,11 @@ use crate::output;
 use crate::resources::ResourceArgs;
 use crate::{train, verify};
 use album::Error as Failure;
-use album_base::number::grouped;
-use album_experiments::executor::slurm::Draft;
 use album_experiments::executor::{Assignment, Executor, Local, Outcome, Slurm, follow};
 use album_experiments::job::{self, Host, Job};
-use album_experiments::{Command, Plan, Request, Results, Scale, Selection, Status, preview, studies};
-use album_report::table::Table;
+use album_experiments::{
+    Command, ExperimentList, Plan, Preview, Request, Results, Scale, Selection, Status, studies,
+};
 use album_train::StopFlag;
 use clap::ValueEnum;
 use screen::Screen;
@@ -108,7 +107,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let name = match &args.name {
         Some(name) if !args.list => name,
-        _ => return list(args.json),
+        _ => {
+            let all = ExperimentList::new()?;
+            return output::show(args.json, &all, || all.to_string());
+        }
     };
     let scale = match args.scale {
         Size::Small => Scale::Small,
@@ -150,7 +152,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Place::Local => None,
             Place::Slurm => Some(Slurm { options: args.slurm.get() }.draft(&work)?),
         };
-        return dry_run(&plan, &results, draft.as_ref(), args.json);
+        let preview = Preview::new(&plan, &results, draft);
+        return output::show(args.json, &preview, || preview.to_string());
     }
     if !args.report_only {
         plan.check(args.resources.python.as_deref())?;
@@ -216,36 +219,4 @@ fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
         (Ok(first), Ok(last)) if first <= last && last - first <= 10_000 => Ok(first..=last),
         _ => Err("expected a number or a range such as 0-7".into()),
     }
-}
-
-fn dry_run(plan: &Plan, results: &Results, slurm: Option<&Draft>, json: bool) -> Result<(), Failure> {
-    let runs = preview(plan, results);
-    let value = serde_json::json!({
-        "experiment": plan.experiment.name,
-        "scale": plan.scale.to_string(),
-        "runs": runs,
-        "slurm": slurm,
-    });
-    output::show(json, &value, || {
-        let mut text = format!("{}: {} runs", plan.name(), runs.len());
-        for run in &runs {
-            text.push_str(&format!("\n{:<12} {}\n             {}", run.state, run.id, run.command));
-        }
-        if let Some(draft) = slurm {
-            text.push_str(&format!("\n\n{}", draft.text().trim_end()));
-        }
-        text
-    })
-}
-
-fn list(json: bool) -> Result<(), Failure> {
-    let entries = album_experiments::list()?;
-    output::show(json, &serde_json::json!({ "experiments": entries }), || {
-        let header = ["experiment", "what", "in the paper", "runs, small", "runs, paper"];
-        let table = entries.iter().fold(Table::new(header), |table, entry| {
-            let [small, paper] = [entry.small, entry.paper].map(|runs| grouped(runs as i64));
-            table.row([entry.name, &entry.title, &entry.reference, &small, &paper])
-        });
-        table.to_text()
-    })
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
+use crate::formats::file::open_regular;
 use crate::formats::hdf5::groups;
-use crate::formats::npz::npy::open_regular;
 use crate::formats::table_log::TableLog;
 use crate::source::episodes::{EpisodeArrays, EpisodeStore, EpisodesTable};
 use crate::source::log::{Facts, Field, LogFile, MAX_WIDTH, Part, Stop, Values};

@@ -1,6 +1,7 @@
 //! File formats.
 
 pub mod columns;
+pub(crate) mod file;
 pub(crate) mod hdf5;
 pub(crate) mod lerobot;
 pub(crate) mod minari;

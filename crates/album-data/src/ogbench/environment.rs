@@ -31,6 +31,15 @@ pub enum Family {
     },
 }
 
+/// Who records data without expert policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecipeKind {
+    /// A disc that walks along the shortest paths of a maze; native.
+    Navigate(MazeSize),
+    /// The scripted arm of the package `ogbench`.
+    Play,
+}
+
 /// Facts about one environment, as the package `ogbench` 1.2.2 has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -144,6 +153,40 @@ impl Environment {
                 _ => 5000,
             }),
             _ => None,
+        }
+    }
+
+    /// The maze of a disc, the environment that album has itself.
+    pub fn point_maze(&self) -> Option<MazeSize> {
+        match self.family {
+            PointMaze(size) => Some(size),
+            _ => None,
+        }
+    }
+
+    /// The maze to find a way through, where observations begin with the position in it.
+    pub fn maze(&self) -> Option<MazeSize> {
+        match self.family {
+            PointMaze(size) | AntMaze(size) | HumanoidMaze(size) => Some(size),
+            _ => None,
+        }
+    }
+
+    /// How album records a kind of data by itself, if it can.
+    pub fn recipe(&self, data_kind: &str) -> Option<RecipeKind> {
+        match (self.family, data_kind) {
+            (PointMaze(size), "navigate") => Some(RecipeKind::Navigate(size)),
+            (Cube(_) | Scene | Puzzle { .. }, "play" | "noisy") => Some(RecipeKind::Play),
+            _ => None,
+        }
+    }
+
+    /// Bodies that move freely: each has a quaternion in `qpos` and three angular velocities in `qvel`.
+    pub fn free_bodies(&self) -> usize {
+        match self.family {
+            Cube(cubes) => cubes,
+            Scene => 1,
+            _ => 0,
         }
     }
 

@@ -24,7 +24,7 @@ mod manipulation;
 mod recording;
 mod task_name;
 
-pub use environment::{ENVIRONMENTS, Environment, Family};
+pub use environment::{ENVIRONMENTS, Environment, Family, RecipeKind};
 pub use fit::looks_like;
 pub use goal::{Goal, Label, Needs, RowState, within};
 pub use locomaze::{CELL_SIZE, Cell, MazeSize, MazeTask};

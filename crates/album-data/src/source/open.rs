@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Place};
+use crate::formats::file::describe_kind;
 use crate::formats::hdf5::flat::FlatTable;
 use crate::formats::hdf5::{self, groups};
 use crate::formats::npz::log::ArraysTable;
-use crate::formats::npz::npy::describe_kind;
 use crate::formats::table_log::TableLog;
 use crate::formats::{columns, lerobot, minari};
 use crate::limits::Limits;

@@ -1,7 +1,7 @@
 //! OGBench's pointmaze without MuJoCo.
 
 use album_base::rng;
-use album_data::ogbench::{Family, MazeTask, TaskName, within};
+use album_data::ogbench::{MazeTask, TaskName, within};
 
 use super::disc::advance;
 use super::drawing::draw;
@@ -34,16 +34,14 @@ impl PointMaze {
     /// The environment of a pointmaze task.
     pub fn new(task: &TaskName) -> Result<Self, EnvError> {
         let environment = task.environment();
-        match environment.family {
-            Family::PointMaze(size) => Ok(Self {
-                maze: Maze::new(size),
-                task: size.tasks()[task.task() - 1],
-                shape: EnvShape::of(environment),
-                path: Vec::new(),
-                running: false,
-            }),
-            _ => Err(EnvError::NotNative { task: task.to_string() }),
-        }
+        let size = environment.point_maze().ok_or_else(|| EnvError::NotNative { task: task.to_string() })?;
+        Ok(Self {
+            maze: Maze::new(size),
+            task: size.tasks()[task.task() - 1],
+            shape: EnvShape::of(environment),
+            path: Vec::new(),
+            running: false,
+        })
     }
 
     /// The map.

@@ -145,6 +145,12 @@ fn cost(name: &str, threads: &[usize], measured: &[Vec<Measured>]) -> Result<Age
 }
 
 impl Costs {
+    /// For a terminal.
+    pub fn text(&self) -> String {
+        let (table, seeds) = (self.table().to_text(), self.seeds);
+        format!("{table}antmaze-large sizes, default settings, medians and deviations over {seeds} seeds")
+    }
+
     /// Writes the figures, the table and `cost.json` into a folder.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
         let published = Published::load().map_err(|e| Error::Numerical(e.to_string()))?;

@@ -55,7 +55,6 @@ pub fn measure(
     rounds_wanted: usize,
     sizes: &[usize],
     python: Option<&Path>,
-    highs: bool,
     mut progress: impl FnMut(String, f64),
 ) -> Result<SolveTimes, Error> {
     if rounds_wanted == 0 || sizes.iter().any(|size| !(2..=2000).contains(size)) {
@@ -63,7 +62,7 @@ pub fn measure(
     }
     let data = MudWorld::new(MudWorld::SIZE, 0).down_right(2000);
     let mut solvers = vec![("bellman", Solver::Bellman)];
-    if highs {
+    if Solver::Highs.is_built() {
         solvers.push(("highs", Solver::Highs));
     }
     let mut peer = python.map(|python| Peer::start(python, &data)).transpose()?;

@@ -22,6 +22,22 @@ pub enum Solver {
     Highs,
 }
 
+impl Solver {
+    /// As `--solver` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Solver::Bellman => "bellman",
+            Solver::InteriorPoint => "interior-point",
+            Solver::Highs => "highs",
+        }
+    }
+
+    /// Whether this build has it.
+    pub fn is_built(self) -> bool {
+        self != Solver::Highs || cfg!(feature = "highs")
+    }
+}
+
 /// An optimal point of the program with its dual variables.
 #[derive(Clone, Debug)]
 pub struct Solution {

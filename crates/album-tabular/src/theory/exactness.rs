@@ -54,7 +54,7 @@ const SOLVERS: [(Solver, &str, f64, usize); 3] = [
 pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     let mut lines = Lines::new(Group::Exactness);
     for (solver, name, limit, largest) in SOLVERS {
-        if solver == Solver::Highs && !cfg!(feature = "highs") {
+        if !solver.is_built() {
             continue;
         }
         // The solvers that assemble the program get one seed and fewer random instances.

@@ -20,6 +20,7 @@ use album_data::ActionSpace;
 use album_policy::{Actions, Manifest, PolicyFile};
 use album_train::weights_sha256;
 use serde::Serialize;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use check::{Checked, check};
@@ -70,6 +71,24 @@ pub struct Exported {
     /// Why nothing was compared, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+}
+
+impl fmt::Display for Exported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        for (what, ports) in [("in ", &self.inputs), ("out", &self.outputs)] {
+            for port in ports {
+                write!(f, "\n{what}  {} {} {:?}", port.name, port.kind, port.sizes)?;
+            }
+        }
+        let Some(checked) = &self.checked else { return Ok(()) };
+        let Checked { by, max_difference, observations, close_calls, .. } = checked;
+        write!(f, "\n{by}: largest difference {max_difference:.1e} on {observations} observations")?;
+        match close_calls {
+            0 => Ok(()),
+            n => write!(f, "; {n} left out, where two choices differ by rounding only"),
+        }
+    }
 }
 
 /// An input or output.

@@ -23,9 +23,12 @@ mod part;
 mod tests;
 mod transfer;
 
+use crate::error::Error;
+use album_base::number::bytes;
 use part::Part;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +76,14 @@ pub struct Fetched {
     pub record: Record,
 }
 
+impl fmt::Display for Fetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.kept { "was there (delete it to download it again)" } else { "downloaded" };
+        let (size, sha256) = (self.record.size.unwrap_or(0), self.record.sha256.as_deref().unwrap_or("?"));
+        write!(f, "{}: {what}, {}, sha256 {sha256}", self.path.display(), bytes(size))
+    }
+}
+
 /// Where a file came from and how to recognise it; kept beside it. Beside a part: what the server announced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -108,6 +119,19 @@ pub enum FetchError {
     /// What arrived, or was there already, is not the data file.
     #[error("{0}: {1}")]
     Content(String, String),
+}
+
+impl From<FetchError> for Error {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Address(_) => Error::Usage(format!("{error}; see --from and ALBUM_DATA_URL")),
+            FetchError::Io(what, source) => Error::Io { what, source },
+            FetchError::Content(..) => Error::Load(format!("{error}; --from names a mirror")),
+            FetchError::Server(..) | FetchError::Refused(..) => {
+                Error::Tool(format!("{error}; --from names a mirror"))
+            }
+        }
+    }
 }
 
 impl FetchError {

@@ -19,6 +19,7 @@ mod judge;
 mod page;
 mod policy;
 mod support;
+mod text;
 mod verdict;
 
 pub use importance::{Importance, Propensities};

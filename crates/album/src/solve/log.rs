@@ -71,8 +71,31 @@ pub struct LogReport {
     pub warnings: Vec<String>,
 }
 
+/// Where the results of a log go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOutputs<'a> {
+    policy: Option<&'a Path>,
+    page: Option<&'a Path>,
+}
+
+impl<'a> LogOutputs<'a> {
+    /// A table of the policy (.parquet, .csv or .npz) and a page to read, if asked for.
+    pub fn new(policy: Option<&'a Path>, page: Option<&'a Path>) -> Result<Self, Error> {
+        if let Some(path) = policy {
+            let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
+            if !["parquet", "csv", "npz"].contains(&end.as_str()) {
+                return Err(Error::Usage(format!(
+                    "--out is {}; expected a name that ends in .parquet, .csv or .npz",
+                    path.display()
+                )));
+            }
+        }
+        Ok(LogOutputs { policy, page })
+    }
+}
+
 /// The files of a log: itself, or the tables in a folder by name.
-pub fn table_files(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+fn table_files(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for source in sources {
         if !source.is_dir() {
@@ -113,8 +136,15 @@ fn misfit(advice: &Advice) -> Option<String> {
 }
 
 impl LogRun {
-    /// Reads and solves a log.
-    pub fn new(files: &[PathBuf], columns: &LogColumns, question: &Question) -> Result<Self, Error> {
+    /// Reads and solves a log: files, or folders of them. Where it is in `outputs`, nothing is done.
+    pub fn new(
+        sources: &[PathBuf],
+        columns: &LogColumns,
+        question: &Question,
+        outputs: &LogOutputs<'_>,
+    ) -> Result<Self, Error> {
+        let files = &table_files(sources)?;
+        super::check_outputs(files, [("--out", outputs.policy), ("--report", outputs.page)])?;
         album_tabular::check_gamma(question.gamma)?;
         let start = Instant::now();
         let log = Log::read(&Table::open(files)?, columns)?;
@@ -156,11 +186,12 @@ impl LogRun {
     }
 
     /// Writes the policy and the page, both completely before either takes its place.
-    pub fn write(&self, policy: Option<&Path>, page: Option<&Path>) -> Result<(), Error> {
-        let table = policy
+    pub fn write(&self, outputs: &LogOutputs<'_>) -> Result<(), Error> {
+        let table = outputs
+            .policy
             .map(|path| TableWriter::write(path, &self.log.policy_columns(&self.advice)))
             .transpose()?;
-        if let Some(path) = page {
+        if let Some(path) = outputs.page {
             let html = super::page(self).render();
             atomic::write(path, html.as_bytes()).map_err(Error::io(path))?;
         }

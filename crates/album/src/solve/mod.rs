@@ -5,24 +5,34 @@ mod page;
 mod program;
 mod text;
 
-pub use log::{LogReport, LogRun, table_files};
+pub use log::{LogOutputs, LogReport, LogRun};
 pub use page::page;
-pub use program::{ProgramReport, Sandwich, SolvedProgram, read_program};
+pub use program::{ProgramReport, Sandwich, SolvedProgram, mudworld, read_program};
 
 use crate::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Refuses to write a result over what it was made from.
-pub fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
-    let same = match (input.canonicalize(), output.canonicalize()) {
-        (Ok(input), Ok(output)) => input == output,
-        _ => input == output,
-    };
-    match same {
-        true => Err(Error::Usage(format!(
-            "{} is the input; choose another name for the output",
-            output.display()
-        ))),
-        false => Ok(()),
+/// Refuses to write results over what they are made from, or over each other. Outputs are named by their options.
+pub fn check_outputs<const N: usize>(
+    inputs: &[PathBuf],
+    outputs: [(&str, Option<&Path>); N],
+) -> Result<(), Error> {
+    for (at, (option, output)) in outputs.iter().enumerate() {
+        let Some(output) = output else { continue };
+        if inputs.iter().any(|input| is_same(input, output)) {
+            let output = output.display();
+            return Err(Error::Usage(format!("{output} is the input; choose another name for the output")));
+        }
+        if let Some((other, _)) = outputs[..at].iter().find(|(_, other)| *other == Some(output)) {
+            return Err(Error::Usage(format!("{other} and {option} name the same file")));
+        }
+    }
+    Ok(())
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
     }
 }

@@ -122,11 +122,7 @@ impl SolvedProgram {
             (solution.solve_time.as_secs_f64(), solution.certificate_time.as_secs_f64());
         let report = ProgramReport {
             input: input.to_owned(),
-            solver: match solver {
-                Solver::Bellman => "bellman",
-                Solver::InteriorPoint => "interior-point",
-                Solver::Highs => "highs",
-            },
+            solver: solver.name(),
             gamma,
             k,
             transitions: empirical.rows(),
@@ -221,6 +217,14 @@ impl Sandwich {
                 max_violation: Some(violations.largest),
             },
         }
+    }
+}
+
+/// The MudWorld of a seed, with this many cells a side.
+pub fn mudworld(size: usize, seed: u64) -> Result<MudWorld, Error> {
+    match size {
+        2..=2000 => Ok(MudWorld::new(size, seed)),
+        _ => Err(Error::Usage(format!("--size is {size}; expected 2 to 2000 cells a side"))),
     }
 }
 

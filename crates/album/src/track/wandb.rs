@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::run::read_config;
 use album_envs::Python;
 use serde::Serialize;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -24,6 +25,14 @@ pub struct Logged {
     pub rows: u64,
     /// Where wandb keeps it; `wandb sync` uploads an offline run from there.
     pub folder: PathBuf,
+}
+
+impl fmt::Display for Logged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folder = self.folder.display();
+        write!(f, "{} steps logged in {folder}", self.rows)?;
+        if self.mode == "offline" { write!(f, "\n`wandb sync {folder}` uploads it") } else { Ok(()) }
+    }
 }
 
 /// Exports the logs of a run. The same run has the same id there, whenever it is exported.

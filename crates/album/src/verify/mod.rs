@@ -7,9 +7,10 @@ use album_base::atomic;
 use album_base::number::compact;
 use album_report::html::Page;
 use album_report::table::{Cell, Status, Table};
-use album_tabular::MudWorld;
 use album_tabular::theory::{Check, Effort, Group};
+use album_tabular::{MudWorld, Solver};
 use figures::{Illustration, draw};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -23,6 +24,7 @@ pub struct Verification {
     pub checks: Vec<Check>,
     /// How long it took.
     pub seconds: f64,
+    seeds: u16,
     command: String,
     illustrations: Vec<Illustration>,
 }
@@ -55,15 +57,44 @@ pub fn verify(
     Ok(Verification {
         checks,
         seconds: start.elapsed().as_secs_f64(),
+        seeds,
         command: format!("album verify{names} --seeds {seeds}"),
         illustrations,
     })
+}
+
+impl fmt::Display for Verification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, table) in self.tables() {
+            writeln!(f, "{name}\n{}", table.to_text())?;
+        }
+        if !Solver::Highs.is_built() {
+            writeln!(
+                f,
+                "This build has no HiGHS; `cargo run --release --features highs -- verify` adds its lines."
+            )?;
+        }
+        write!(f, "{} checks, {} failed", self.checks.len(), self.failed())
+    }
 }
 
 impl Verification {
     /// How many checks failed.
     pub fn failed(&self) -> usize {
         self.checks.iter().filter(|check| !check.passed).count()
+    }
+
+    /// For programs; `page` is where the report was written.
+    pub fn json(&self, page: &Path) -> serde_json::Value {
+        serde_json::json!({
+            "passed": self.failed() == 0,
+            "failed": self.failed(),
+            "checks": self.checks,
+            "seeds": self.seeds,
+            "highs": Solver::Highs.is_built(),
+            "seconds": self.seconds,
+            "report": page,
+        })
     }
 
     /// One table per group, with its name.

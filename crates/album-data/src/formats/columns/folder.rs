@@ -14,8 +14,8 @@ use crate::episodes::Episodes;
 use crate::error::{DataError, Place};
 use crate::formats::columns::manifest::{ColumnFile, EPISODES, Manifest, dtype, file_name};
 use crate::formats::columns::map::MappedFile;
+use crate::formats::file::open_regular;
 use crate::formats::npz::array::DType;
-use crate::formats::npz::npy::open_regular;
 use crate::formats::npz::row_reader::RowReader;
 use crate::source::Description;
 

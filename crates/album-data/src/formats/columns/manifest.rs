@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Place};
+use crate::formats::file::open_regular;
 use crate::formats::npz::array::DType;
-use crate::formats::npz::npy::open_regular;
 use crate::source::Description;
 
 /// The manifest's file name.

@@ -13,7 +13,7 @@ use hdf5_reader::error::Error;
 use hdf5_reader::{Hdf5File, OpenOptions};
 
 use crate::error::{DataError, Place};
-use crate::formats::npz::npy::open_regular;
+use crate::formats::file::open_regular;
 
 /// The largest chunk that is inflated at once.
 const MAX_CHUNK_BYTES: usize = 256 << 20;

@@ -14,9 +14,10 @@ use std::path::Path;
 use flate2::bufread::DeflateDecoder;
 
 use crate::error::{DataError, Place};
+use crate::formats::file::open_regular;
 use crate::limits::Limits;
 use array::Array;
-use npy::{CHUNK, fill, open_regular, read_array};
+use npy::{CHUNK, fill, read_array};
 use row_reader::RowReader;
 use zip_directory::{Entry, Method, read_directory};
 

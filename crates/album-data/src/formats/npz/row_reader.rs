@@ -4,9 +4,10 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::error::{DataError, Place};
+use crate::formats::file::open_regular;
 use crate::formats::npz::EntryReader;
 use crate::formats::npz::array::{Array, DType, Data, value_error};
-use crate::formats::npz::npy::{Layout, fill, open_regular, read_elements, read_layout};
+use crate::formats::npz::npy::{Layout, fill, read_elements, read_layout};
 use crate::limits::Limits;
 use crate::load::{BadNumbers, Problem};
 use crate::source::lent::LentArray;

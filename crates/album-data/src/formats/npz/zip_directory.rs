@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::error::{DataError, Place};
-use crate::formats::npz::npy::describe_kind;
+use crate::formats::file::describe_kind;
 use crate::limits::Limits;
 
 /// How the bytes of an entry are stored.

@@ -40,7 +40,7 @@ pub use read::Part;
 pub use write::TableWriter;
 
 use crate::error::{DataError, Place};
-use crate::formats::npz::npy::{describe_kind, open_regular};
+use crate::formats::file::{describe_kind, open_regular};
 use crate::limits::Limits;
 
 /// One or more files of the same columns, whose rows follow each other.

@@ -19,7 +19,7 @@ use parquet::schema::types::{ColumnDescriptor, Type as SchemaType};
 use super::data::{ColumnData, Dictionary, Kind};
 use super::pages::Guard;
 use crate::error::{DataError, Place};
-use crate::formats::npz::npy::open_regular;
+use crate::formats::file::open_regular;
 use crate::formats::npz::read_at;
 use crate::limits::Limits;
 

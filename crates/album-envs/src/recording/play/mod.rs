@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use album_base::rng;
 use album_data::DType;
-use album_data::ogbench::{Environment, Family};
+use album_data::ogbench::Environment;
 use rand_chacha::rand_core::Rng;
 
 pub use super::Split;
@@ -160,19 +160,13 @@ impl Recipe {
 
     /// The arrays of a file: name, type, and numbers in a row (`None`: the rows are numbers).
     fn columns(&self) -> Vec<(&'static str, DType, Option<usize>)> {
-        // A free body has a quaternion in qpos and three angular velocities in qvel.
-        let free_bodies = match self.environment.family {
-            Family::Cube(cubes) => cubes,
-            Family::Scene => 1,
-            _ => 0,
-        };
         let environment = self.environment;
         let mut columns = vec![
             ("observations", DType::F32, Some(environment.observation_dim)),
             ("actions", DType::F32, Some(environment.action_dim)),
             ("terminals", DType::Bool, None),
             ("qpos", DType::F32, Some(environment.qpos_dim)),
-            ("qvel", DType::F32, Some(environment.qpos_dim - free_bodies)),
+            ("qvel", DType::F32, Some(environment.qpos_dim - environment.free_bodies())),
         ];
         if environment.buttons() > 0 {
             columns.push(("button_states", DType::I64, Some(environment.buttons())));

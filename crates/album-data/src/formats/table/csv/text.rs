@@ -7,7 +7,7 @@ use csv::ByteRecord;
 use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{DataError, Place};
-use crate::formats::npz::npy::open_regular;
+use crate::formats::file::open_regular;
 use crate::limits::Limits;
 
 /// Bytes that are read at a time.

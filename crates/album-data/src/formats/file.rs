@@ -1,0 +1,43 @@
+//! Files before anything is known of their format.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::error::{DataError, Place};
+
+/// Opens a file and tells its size; a directory, pipe or device is refused.
+pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), DataError> {
+    let io_error = |source| DataError::Io { place: Place::file(path), source };
+    // Asked before opening, because opening a pipe would wait for a writer.
+    if !std::fs::metadata(path).map_err(io_error)?.is_file() {
+        return Err(DataError::WrongFileKind {
+            place: Place::file(path),
+            found: "a directory, pipe or device".to_owned(),
+            expected: "a regular file",
+        });
+    }
+    let file = File::open(path).map_err(io_error)?;
+    let size = file.metadata().map_err(io_error)?.len();
+    Ok((file, size))
+}
+
+/// What a file looks like from its first bytes, for error messages.
+pub(crate) fn describe_kind(start: &[u8]) -> String {
+    match start {
+        [] => "an empty file".to_owned(),
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => "a zip archive (.npz)".to_owned(),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => "a single .npy array".to_owned(),
+        [0x80, 2..=5, ..] => "a Python pickle, which album never reads".to_owned(),
+        [0x89, b'H', b'D', b'F', ..] => "an HDF5 file".to_owned(),
+        [0x1f, 0x8b, ..] => "a gzip file".to_owned(),
+        _ => format!("a file that starts with {}", quote(&start[..start.len().min(6)])),
+    }
+}
+
+/// Bytes from a file as printable text, cut to a length that fits a message.
+pub(crate) fn quote(bytes: &[u8]) -> String {
+    const SHOWN: usize = 60;
+    let shown = bytes[..bytes.len().min(SHOWN)].escape_ascii();
+    let dots = if bytes.len() > SHOWN { "..." } else { "" };
+    format!("`{shown}{dots}`")
+}
