@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-/// A policy that acts, on any thread, while the agent it came from may go on learning.
+/// A policy that acts, on any thread, while its agent may continue to learn.
 pub trait Policy: Send {
     /// Writes the action for each observation, row by row: numbers in the physical units of the data, or the index of a
     /// choice. `moments` says where in which episode a row
@@ -123,7 +123,7 @@ impl<'t> Situation<'t, '_> {
 /// Plans that are kept before those of other episodes are dropped.
 const MOST_PLANS: usize = 1024;
 
-/// A decision rule with what it needs to be a [`Policy`].
+/// A decision rule that acts as a [`Policy`].
 pub(crate) struct Acting {
     encoding: Encoding,
     decide: Decide,

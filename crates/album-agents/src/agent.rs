@@ -53,7 +53,7 @@ pub trait Agent {
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError>;
 }
 
-/// What a checkpoint holds of an agent: together with the hyperparameters, all that is needed to act and to go on.
+/// What a checkpoint holds of an agent: together with the hyperparameters, all that is needed to act and to resume.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentState {
     /// What the agent took from its data.

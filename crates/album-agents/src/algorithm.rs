@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 
 /// The hyperparameters of an algorithm, which make one.
 pub trait Setup: std::fmt::Debug {
-    /// Those that every algorithm has.
+    /// The hyperparameters that every algorithm has.
     fn common(&self) -> &Common;
 
     /// Refuses what is outside its domain.
@@ -119,9 +119,9 @@ pub trait Algorithm: Send {
 pub enum Stage {
     /// All of them.
     All,
-    /// Those that estimate values.
+    /// The networks that estimate values.
     Critic,
-    /// Those of the policy.
+    /// The networks of the policy.
     Actor,
 }
 
@@ -318,7 +318,7 @@ impl<'t> Inputs<'t, '_> {
     }
 }
 
-/// A loss with what there is to say about it.
+/// A loss and its metrics.
 pub struct Loss<'t> {
     /// What is minimised.
     pub total: Var<'t>,

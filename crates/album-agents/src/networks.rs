@@ -1,4 +1,4 @@
-//! The networks of an agent, each with its optimiser or, for a target, with what it follows.
+//! The networks of an agent, each with its optimiser or, for a target, the network it follows.
 
 use crate::agent::{AgentError, NetworkState};
 use crate::algorithm::Stage;

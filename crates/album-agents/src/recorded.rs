@@ -1,4 +1,4 @@
-//! How a policy acts, as data: what its decision rule computed for one observation, for whoever writes the policy into a
+//! How a policy acts, as data: what its decision rule computed for one observation, for writing the policy into a
 //! file. Agents say how they act once; nothing here knows one of them.
 
 use crate::Encoding;

@@ -128,8 +128,8 @@ impl AtomicFolder {
         self.temporary.as_deref().unwrap_or(&self.target)
     }
 
-    /// Puts the folder in its place, and removes one that was there. Where the system can exchange two folders,
-    /// there is one under this name at every moment; elsewhere there is none for a moment.
+    /// Puts the folder in its place, replacing an existing one. Where the system can exchange two folders,
+    /// the name always refers to one of them; elsewhere it is missing for a moment.
     pub fn commit(mut self) -> io::Result<()> {
         let Some(temporary) = self.temporary.clone() else { return Ok(()) };
         sync_directory(&temporary)?;
@@ -161,7 +161,7 @@ impl Drop for AtomicFolder {
     }
 }
 
-/// Creates something with a name of its own in the target's directory, because a
+/// Creates something under a unique name in the target's directory, because a
 /// rename is atomic only within one file system.
 fn create_beside<T>(target: &Path, create: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);

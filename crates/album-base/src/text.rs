@@ -5,7 +5,7 @@ pub fn columns(text: &str) -> usize {
     text.chars().filter(|c| !matches!(*c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}')).count()
 }
 
-/// Breaks text between words into lines of at most this many columns; a longer word has a line of its own.
+/// Breaks text between words into lines of at most this many columns; a longer word gets its own line.
 ///
 /// ```
 /// assert_eq!(album_base::text::wrapped("to be or not", 5), ["to be", "or", "not"]);

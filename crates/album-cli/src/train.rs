@@ -113,7 +113,7 @@ enum PresetArg {
     Own,
 }
 
-/// A run that goes on.
+/// A run to resume.
 #[derive(clap::Args)]
 pub struct ResumeArgs {
     /// The run directory

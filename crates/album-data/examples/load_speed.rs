@@ -3,7 +3,7 @@
 //! `ALBUM_PYTHON=python3 cargo run --release -p album-data --example load_speed -- FOLDER [ROUNDS]`
 //!
 //! Files of a million transitions of cube-single, compressed and plain, are made in the folder if they are not there.
-//! Every measurement has a process of its own, and times only what follows the start of the program.
+//! Every measurement has its own process, and excludes program start.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Loads the file of a task and tells what it holds, how long that took and how much memory.
+//! Loads the file of a task and prints its contents, the time and the memory it took.
 //!
 //! `cargo run --release -p album-data --example load_task -- TASK FILE.npz`
 #![allow(clippy::print_stdout)]
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The most memory this process ever had, as Linux tells.
+/// The peak memory of this process, from Linux.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! Reads every array of an npz file and tells how long that took.
+//! Reads every array of an npz file and prints the time it took.
 //!
 //! `cargo run --release -p album-data --example read_npz -- FILE.npz [ROUNDS]`
 #![allow(clippy::print_stdout)]
@@ -38,7 +38,7 @@ fn read_all(path: &str) -> Result<Vec<Array>, DataError> {
     names.iter().map(|name| npz.read(name)).collect()
 }
 
-/// The most memory this process ever had, as Linux tells.
+/// The peak memory of this process, from Linux.
 fn peak_memory() -> Option<String> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

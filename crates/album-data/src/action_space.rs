@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The actions of a dataset, as those who recorded it know them.
+/// The actions of a dataset in the units of its recording.
 ///
 /// Inside, continuous actions are within [-1, 1], where networks live; outside they have their physical units. A
 /// discrete action is its index everywhere.

@@ -46,7 +46,7 @@ pub(crate) fn parallel<T: Send>(
     results.collect()
 }
 
-/// Reads some fields of a file on a thread of its own, a part ahead of whoever takes them.
+/// Reads some fields of a file on a background thread, one part ahead of the consumer.
 pub(crate) fn visit_ahead(table: &dyn LogFile, fields: &[usize], each: Visit<'_>) -> Result<(), Stop> {
     let (send, parts) = mpsc::sync_channel::<Part>(1);
     thread::scope(|scope| {

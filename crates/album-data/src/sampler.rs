@@ -8,7 +8,7 @@ use album_base::rng;
 ///
 /// The draws of a step are a pure function of the seed and the step's number, found
 /// without making those before: a run that is resumed needs to know its step and
-/// nothing else. Every step has a ChaCha stream of its own under the key of the
+/// nothing else. Every step has its own ChaCha stream under the key of the
 /// stream `sampler`, in which draws that would favour some transitions are redrawn,
 /// so that each is exactly equally likely.
 ///

@@ -70,7 +70,7 @@ pub struct Segments {
     powers: Vec<f64>,
 }
 
-/// What one window comes to.
+/// The sums of one window.
 struct Window {
     return_k: f64,
     bootstrap_k: f64,

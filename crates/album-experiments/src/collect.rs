@@ -200,7 +200,7 @@ fn study(mut found: Vec<Found>, command: String, skipped: &mut Vec<Skipped>) -> 
     let published = Published::load().map_err(|e| Error::Numerical(e.to_string()))?;
     let methods = methods();
     found.sort_by(|a, b| a.order().cmp(&b.order()).then_with(|| a.path.cmp(&b.path)));
-    // Settings that all runs share distinguish none of them.
+    // Settings that all runs share distinguish nothing.
     let mut common = found.first().map_or_else(BTreeMap::new, |first| first.differs.clone());
     common.retain(|key, value| found.iter().all(|run| run.differs.get(key) == Some(value)));
     let mut arms: Vec<Arm> = Vec::new();

@@ -19,7 +19,7 @@ type Axis = fn(&AgentCost) -> Option<f64>;
 /// What `cost.json` holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Costs {
-    /// The seeds of the networks and batches; each is timed in a process of its own.
+    /// The seeds of the networks and batches; each is timed in its own process.
     pub seeds: usize,
     /// One agent after the other.
     pub agents: Vec<AgentCost>,

@@ -117,7 +117,7 @@ pub enum Protocol {
     LastThree,
 }
 
-/// Tasks, seeds and budget of one scale; or a command of its own.
+/// Tasks, seeds and budget of one scale; or a command.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {

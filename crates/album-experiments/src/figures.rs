@@ -19,7 +19,7 @@ const PER_PANEL: usize = 5;
 /// Colours of the palette.
 const COLOURS: usize = 8;
 
-/// A figure with what its file is called after the study's name, and its caption.
+/// A figure, the suffix of its file name, and its caption.
 #[derive(Clone, Debug)]
 pub struct NamedFigure {
     /// The name.
@@ -149,7 +149,7 @@ fn curves(study: &Study) -> Option<NamedFigure> {
     Some(NamedFigure { name: "curves", figure, caption: caption.into() })
 }
 
-/// Mean values over steps. Those that fall without bound need another scale than those that do not.
+/// Mean values over steps. Values that fall without bound need a different scale.
 fn values(study: &Study) -> Option<NamedFigure> {
     let of = |records: &Records| -> Points {
         let mut names = records.train.names();

@@ -1,4 +1,4 @@
-//! One piece of work for a process of its own: a run, or the report of a plan. A job is handed over as a small file, so
+//! One piece of work for its own process: a run, or the report of a plan. A job is handed over as a small file, so
 //! that the process needs no options and does not expand the experiment again.
 
 use crate::experiment::Command;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What a process is told to do.
+/// The work of a process.
 #[derive(Debug)]
 pub enum Job {
     /// A run of a plan.

@@ -18,7 +18,7 @@ pub enum Reference {
     None,
 }
 
-/// Environment without version, and number of a task; a name that is none of OGBench's is an environment of its own.
+/// Environment without version, and number of a task; any name that OGBench does not have is its own environment.
 pub(crate) fn place(task: &str) -> (String, String) {
     match task.parse::<TaskName>() {
         Ok(name) => (environment(&name), name.task().to_string()),

@@ -155,7 +155,7 @@ impl Results {
     /// Creates the missing parts of the folder.
     pub fn create(&self) -> Result<(), Error> {
         std::fs::create_dir_all(&self.folder).map_err(Error::io(&self.folder))?;
-        // First, because it tells this folder from others.
+        // First, because it marks the folder.
         if !Self::is_one(&self.folder) {
             write_json(
                 &self.folder.join(FORMAT_FILE),
@@ -207,7 +207,7 @@ impl Results {
         }
     }
 
-    /// The file with what a process is told to do.
+    /// The job file of a process.
     pub fn job(&self, id: &str) -> PathBuf {
         self.folder.join("jobs").join(format!("{id}.json"))
     }
@@ -273,7 +273,7 @@ impl Results {
         Ok(Some(Records::read(&path)?))
     }
 
-    /// The steps of a run by the end of its log of times, which grows as it goes.
+    /// The steps of a run, from the end of its growing timing log.
     pub fn pace(&self, id: &str) -> Pace {
         let text = tail(&self.run(id).join("timing.csv"), 512);
         // A last line without its end is still being written, and the first may have lost its beginning.

@@ -1,4 +1,4 @@
-//! The tables of a study: measured beside published, and who is better than whom.
+//! The tables of a study: measured beside published, and which method is better.
 
 use crate::estimate::{BOOTSTRAP_SEED, Estimate, Over, Verdict, estimates, matrix, variants};
 use crate::experiment::{Protocol, Source};

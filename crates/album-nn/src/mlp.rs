@@ -123,7 +123,7 @@ pub(crate) struct Weights {
 ///
 /// The weights are shared with the tapes that have applied the network: changing them while a tape
 /// still holds the application (before its [`backward`](crate::Var::backward), or before it begins
-/// anew) copies them first, so the tape keeps what it saw. A clone is a network of its own and takes
+/// anew) copies them first, so the tape keeps what it saw. A clone is an independent network and takes
 /// no memory until either changes.
 ///
 /// ```

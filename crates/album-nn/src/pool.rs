@@ -236,7 +236,7 @@ fn work(shared: &Shared) {
     }
 }
 
-/// Waits a little: busily at first, then giving way to whoever holds the processor.
+/// Waits a little: busily at first, then yielding the processor.
 fn relax(spins: &mut u32) {
     *spins += 1;
     if *spins < SPINS {
@@ -260,7 +260,7 @@ mod tests {
         let pool = Pool::new(2);
         let nested = catch_unwind(AssertUnwindSafe(|| pool.run(2, &|_| pool.run(2, &|_| {}))));
         assert!(nested.is_err());
-        // And the pool goes on.
+        // And the pool still works.
         pool.run(4, &|_| {});
     }
 

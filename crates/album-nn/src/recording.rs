@@ -1,4 +1,4 @@
-//! What a tape computed, as data: for whoever writes a computation down in another form.
+//! What a tape computed, as data, for writing it in another form.
 
 use crate::mlp::Mlp;
 use crate::ops::{Binary, Op, Reduce, Unary};

@@ -49,7 +49,7 @@ impl Isa {
     }
 }
 
-/// An instruction set that this processor has. Only detection makes one, so that whoever holds it may call its kernels.
+/// An instruction set that this processor has. Only detection makes one, so holding one is proof that its kernels may be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Supported(Isa);
 

@@ -60,7 +60,7 @@ fn linear_ticks(lo: f64, hi: f64, target: usize) -> Vec<f64> {
     let ends = |step: f64| ((lo / step - 1e-9).ceil(), (hi / step + 1e-9).floor());
     let miss = |factor: f64| {
         let (first, last) = ends(factor * magnitude);
-        // A single tick tells no scale, so it is no candidate.
+        // A single tick shows no scale.
         if last - first < 1.0 { f64::INFINITY } else { ((last - first + 1.0) / target as f64).ln().abs() }
     };
     // The round step whose number of ticks comes closest to the target, the larger one if two do.

@@ -2,7 +2,7 @@
 //!
 //! Colours refer to CSS variables (`--album-s1`, …) with literal fallbacks, text and axes to
 //! the text colour of the page. So a figure follows the light or dark look of
-//! album-report's pages and is still complete when saved as a file of its own. Figures carry
+//! album-report's pages and is still complete when saved as a separate file. Figures carry
 //! no ids and no scripts, so any number of them can share a page.
 //!
 //! - [`Plot`]: lines, points, bands and labels over two axes, linear or logarithmic;

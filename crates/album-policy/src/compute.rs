@@ -49,7 +49,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Computes a step of `rows` rows in all; returns by how much a choice was better than the next one.
+    /// Computes a step of `rows` rows; returns the margin between the best choice and the next.
     pub fn compute(&self, i: usize, rows: usize, out: &mut [f32]) -> f32 {
         let Planned { step, shape, weights, .. } = &self.policy.steps[i];
         let cols = shape.cols;

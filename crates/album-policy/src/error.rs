@@ -1,4 +1,4 @@
-//! What can be wrong with a policy file, or with what a policy is asked.
+//! Errors of policy files and of calls to a policy.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub enum PolicyError {
         row: usize,
         /// The number's name.
         name: String,
-        /// What was there.
+        /// What was found.
         found: f32,
     },
     /// Numbers that grew beyond single precision on the way from an observation to its action.

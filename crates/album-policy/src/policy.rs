@@ -32,7 +32,7 @@ const MOST_MEMORY: usize = 1 << 26;
 pub struct Policy {
     manifest: Manifest,
     pub(crate) steps: Vec<Planned>,
-    /// Where matrices are kept. Those that are no longer needed make room for others.
+    /// Where matrices are kept; memory of those no longer needed is reused.
     pub(crate) slots: Vec<Slot>,
     /// Rows of observations in one pass.
     pass: usize,

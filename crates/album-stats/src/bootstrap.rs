@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 pub struct Bootstrap {
     /// The master seed.
     pub seed: u64,
-    /// How often the runs are drawn again.
+    /// Number of resamples.
     pub resamples: usize,
     /// The share of resamples inside of an interval.
     pub level: f64,

@@ -7,7 +7,7 @@
 use crate::sparse::Csr;
 use crate::{Mdp, TabularDataset, TabularError};
 
-/// The MDP that a dataset induces, with what ties it to the data.
+/// The MDP that a dataset induces, with the link from rows to pairs.
 #[derive(Clone, Debug)]
 pub struct EmpiricalMdp {
     /// States, pairs, `R_D`, `P_D` and gamma.
@@ -144,7 +144,7 @@ impl EmpiricalMdp {
     }
 }
 
-/// What one pass over its rows tells about a pair.
+/// What one pass over its rows finds out about a pair.
 #[derive(Clone, Default)]
 struct Tally {
     count: u64,

@@ -62,7 +62,7 @@ impl Rollout {
 
     /// The recorded rollout: for each pair one place of the data where it occurs, followed for `k` steps. The first
     /// place with `k` steps left in its trajectory is taken, or else the one with the most. Where that trajectory was
-    /// cut off before `k` steps, the path goes on at the best place that starts in the state where it was cut.
+    /// cut off before `k` steps, the path continues at the best row that starts in the state where it was cut.
     pub fn recorded(data: &EmpiricalMdp, k: usize) -> Result<Self, TabularError> {
         let left = steps_left(data);
         let mut places = vec![None; data.mdp.pairs()];

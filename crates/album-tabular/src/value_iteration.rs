@@ -12,7 +12,7 @@ pub fn value_iteration(mdp: &Mdp, tolerance: f64) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// The same from given values. The fixed point does not depend on them, so this checks a solution: from the right
-/// values it stops after one or two sweeps, from wrong ones it goes on to the right ones.
+/// values it stops after one or two sweeps, from wrong ones it converges to the right ones.
 pub fn value_iteration_from(mdp: &Mdp, mut v: Vec<f64>, tolerance: f64) -> (Vec<f64>, Vec<f64>) {
     let mut q = vec![0.0; mdp.pairs()];
     let mut before = f64::INFINITY;

@@ -1,4 +1,4 @@
-//! When what is done in a run.
+//! When to log, evaluate and save.
 
 use crate::error::TrainError;
 

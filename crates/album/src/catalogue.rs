@@ -79,7 +79,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// As tables have it.
+    /// The word in tables.
     pub fn name(self) -> &'static str {
         match self {
             Way::FirstUse => "first use",

@@ -245,7 +245,7 @@ impl Overrides {
 pub struct Resolved {
     /// The configuration.
     pub config: RunConfig,
-    /// One line for each value that another one overrides, and who gave which.
+    /// One line for each value that another one overrides, with both places.
     pub overridden: Vec<String>,
     /// What was chosen from one's own data, and why: one line each.
     pub chosen: Vec<String>,

@@ -43,7 +43,7 @@ pub enum Error {
     /// Environments and the Python they need.
     #[error(transparent)]
     Env(#[from] EnvError),
-    /// Stopped by a signal; the message says how to go on.
+    /// Stopped by a signal; the message says how to resume.
     #[error("{0}")]
     Stopped(String),
     /// Runs of an experiment that failed, with the exit code of the first.
@@ -54,7 +54,7 @@ pub enum Error {
         /// The exit code.
         code: u8,
     },
-    /// Another program that is needed failed.
+    /// A program that album needs failed.
     #[error("{0}")]
     Tool(String),
 }

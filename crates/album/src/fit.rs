@@ -123,7 +123,7 @@ impl Fitted {
         self.agent.blueprint().action_space()
     }
 
-    /// The actions for some observations, row by row. Each row counts as the first step of an episode of its own.
+    /// The actions for some observations, row by row. Each row counts as the first step of a new episode.
     pub fn act(&mut self, observations: &[f32]) -> Vec<f32> {
         let rows = observations.len() / self.observation_dim;
         let episodes = self.acted..self.acted + rows as u64;
@@ -132,8 +132,8 @@ impl Fitted {
         self.act_at(observations, &moments)
     }
 
-    /// The actions for observations at given steps of given episodes. Policies that plan several actions at once go on
-    /// with the plan of the episode.
+    /// The actions for observations at given steps of given episodes. Policies that plan several actions at once
+    /// continue the plan of the episode.
     pub fn act_at(&mut self, observations: &[f32], moments: &[Moment]) -> Vec<f32> {
         let mut actions = Vec::new();
         self.policy.act(observations, moments, &mut actions);

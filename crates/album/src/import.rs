@@ -18,7 +18,7 @@ pub struct ImportRequest<'a> {
     pub source: Source,
     /// The task whose columns and dimensions the data must have.
     pub task: Option<&'a str>,
-    /// The folder to make; named after the one file where there is none.
+    /// The folder to make; by default named after the one file.
     pub out: Option<&'a Path>,
     /// Whether an imported folder may be replaced.
     pub replace: bool,
@@ -42,7 +42,7 @@ pub struct ImportedFolder {
 }
 
 impl ImportRequest<'_> {
-    /// Imports everything, or nothing if the flag is raised. `progress` hears the share that is done.
+    /// Imports everything, or nothing if the flag is raised. `progress` receives the share that is done.
     pub fn run(&self, stop: &StopFlag, progress: &mut dyn FnMut(f64)) -> Result<ImportedFolder, Error> {
         let start = Instant::now();
         let task = self.task.map(str::parse::<TaskName>).transpose();

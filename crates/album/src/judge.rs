@@ -23,9 +23,9 @@ const FRAMES_PER_SECOND: f64 = 15.0;
 pub struct Look {
     /// Episodes to run; 0 needs no environment.
     pub episodes: usize,
-    /// The checkpoint of this step; the latest where there is none.
+    /// The checkpoint of this step; the latest by default.
     pub step: Option<u64>,
-    /// The seed of the episodes; the run's where there is none.
+    /// The seed of the episodes; the run's by default.
     pub seed: Option<u64>,
     /// Films of the first episodes, as GIFs in the run's folder `videos`.
     pub videos: usize,
@@ -36,7 +36,7 @@ pub struct Look {
 /// What [`judge`] saw.
 #[derive(Debug, Serialize)]
 pub struct Judgement {
-    /// As `result.json` has it, with one evaluation.
+    /// As in `result.json`, with one evaluation.
     #[serde(flatten)]
     pub result: RunResult,
     /// Processes or native environments that ran the episodes.

@@ -24,7 +24,7 @@ pub struct RecordRequest<'a> {
     pub seed: u64,
     /// Where the two files go.
     pub folder: &'a Path,
-    /// A Python with the package ogbench; found as `album train` finds it where there is none.
+    /// A Python with the package ogbench; by default the one that `album train` would use.
     pub python: Option<&'a Path>,
 }
 
@@ -54,7 +54,7 @@ pub struct RecordedFile {
     pub episodes: usize,
     /// Rows of each.
     pub rows: usize,
-    /// Whether the file was made now, or was there already.
+    /// Whether the file is new, or existed already.
     pub made: bool,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for RecordedFile {
     }
 }
 
-/// What a recording tells as it goes.
+/// Progress of a recording.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Processes start to record this.
@@ -81,7 +81,7 @@ pub enum Event<'a> {
 }
 
 impl RecordRequest<'_> {
-    /// Records what is not there yet, until the flag is raised; the same call goes on from there.
+    /// Records what is missing, until the flag is raised; the same call resumes.
     pub fn record(&self, stop: &StopFlag, observer: &mut dyn FnMut(Event<'_>)) -> Result<Recorded, Error> {
         let start = Instant::now();
         let (environment, kind) = (self.task.environment(), self.task.data_kind());

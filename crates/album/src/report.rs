@@ -92,7 +92,7 @@ fn summary(records: &Records) -> Page {
 }
 
 /// How much of its dataset a run learns from: `45 of 1,000 published episodes, 5 held out`. A partial recording has the
-/// name of the whole one, so whoever shows a result shows this with it.
+/// name of the whole one, so every result is shown with this.
 pub fn episodes(config: &RunConfig, learned: usize, held_out: Option<usize>) -> String {
     let task: Option<TaskName> = config.problem.to_string().parse().ok();
     let published = task.as_ref().filter(|task| {

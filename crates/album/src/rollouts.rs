@@ -69,7 +69,7 @@ pub struct Rollouts {
     pub observation_dim: usize,
     /// What an action is.
     pub action: ActionSpace,
-    /// Whether the file was recorded now, or was there already.
+    /// Whether the file is new, or existed already.
     pub made: bool,
     /// Episodes, steps and returns of what was recorded now.
     #[serde(flatten)]
@@ -95,7 +95,7 @@ impl fmt::Display for Rollouts {
 }
 
 impl RolloutRequest {
-    /// Records what is not there yet, until the flag is raised; the same call goes on from there.
+    /// Records what is missing, until the flag is raised; the same call resumes.
     pub fn record(&self, stop: &StopFlag, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Rollouts, Error> {
         let start = Instant::now();
         let python = Python::find(self.resources.python.as_deref())?;

@@ -20,12 +20,12 @@ use album_train::{
 };
 use std::path::{Path, PathBuf};
 
-/// Who works on a run. No part of it.
+/// Locked by the process that works on a run; not part of the run.
 const LOCK: &str = "run.lock";
 /// Paths of native evaluation episodes that the report shows.
 const PATHS: usize = 10;
 
-/// A training run that is ready to start or to go on. Everything that can be refused has been refused.
+/// A training run that is ready to start or to resume. Everything that can be refused has been refused.
 pub struct Run {
     config: RunConfig,
     loaded: Loaded,
@@ -78,7 +78,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Opens a run that was stopped, to go on exactly where it was; `steps` makes it longer or shorter. Learning rates
+    /// Opens a run that was stopped, to resume exactly where it was; `steps` makes it longer or shorter. Learning rates
     /// that fall over a run fall over the new length from then on.
     pub fn resume(directory: &Path, steps: Option<u64>, resources: &Resources) -> Result<Self, Error> {
         let mut config = read_config(directory)?;
@@ -208,7 +208,7 @@ pub fn read_config(run: &Path) -> Result<RunConfig, Error> {
     config::read(&text, &run.join("config.toml").display().to_string())
 }
 
-/// The result of a run that has come to its end.
+/// The result of a finished run.
 ///
 /// Its last checkpoint must be of the configuration beside it: a setting that was edited since is an error, and not
 /// taken for the one that was trained.
@@ -217,7 +217,7 @@ pub fn finished(run: &Path) -> Result<Option<Finished>, Error> {
     let Some(result) = Records::result_of(run)?.filter(|result| result.finished) else { return Ok(None) };
     let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
     check_configuration(&checkpoint, &config)?;
-    // Where the last one is damaged, the run goes on from the one before it.
+    // If the last one is damaged, the run resumes from the one before it.
     let page = run.join("report.html");
     Ok((checkpoint.step() == result.steps).then(|| Finished { run: run.to_path_buf(), result, page }))
 }
@@ -252,7 +252,7 @@ fn copy_inside(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in from.read_dir()? {
         let entry = entry?;
         if entry.file_name() == LOCK {
-            continue; // who works on the other one
+            continue; // the lock of the original
         }
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
@@ -347,7 +347,7 @@ pub(crate) fn action_space_of(run: &Path) -> Result<ActionSpace, Error> {
     Ok(checkpoint.state.blueprint.action_space())
 }
 
-/// The agent of another run, to go on with on other data.
+/// The agent of another run, to continue training on other data.
 fn agent_of(
     from: &Path,
     config: &RunConfig,
@@ -412,7 +412,7 @@ fn schedule(config: &RunConfig) -> Schedule {
     }
 }
 
-/// How a run is evaluated. Training goes on meanwhile where there are processors for both.
+/// How a run is evaluated: beside training where there are processors for both.
 fn evaluator(config: &RunConfig, data: &Dataset, resources: &Resources) -> Result<Option<Evaluator>, Error> {
     let episodes = config.train.eval_episodes;
     if episodes == 0 || !config.problem.has_environment() {

@@ -84,7 +84,7 @@ const H5PY: &str = "h5py";
 
 const STEPS: usize = 5;
 
-/// Makes an environment with ogbench at `path`, or in the cache, from a Python; `say` hears what is being done.
+/// Makes an environment with ogbench at `path`, or in the cache, from a Python; `say` receives progress messages.
 pub fn ogbench(path: Option<&Path>, python: &Path, say: &mut dyn FnMut(&str)) -> Result<Installation, Error> {
     let mut trials = Vec::new();
     for task in TASKS {
@@ -191,7 +191,7 @@ fn try_out(
     })
 }
 
-/// Waits for the answer of slot 0, and tells whether the episode is over.
+/// Waits for the answer of slot 0; returns whether the episode is over.
 fn answer(envs: &mut dyn EnvPool, environment: &str) -> Result<bool, EnvError> {
     loop {
         match envs.wait()?.pop() {

@@ -383,7 +383,7 @@ impl Algorithm for Album {
     }
 }
 
-/// The critic's loss with what it was computed from.
+/// The critic's loss and its terms.
 pub(crate) struct CriticLoss<'t> {
     pub(crate) loss: Var<'t>,
     /// Q(s,a) of every member.

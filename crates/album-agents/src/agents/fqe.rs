@@ -10,7 +10,7 @@
 //! gradient cost no backward pass. No policy has values beyond those that the data's rewards allow, `least` and
 //! `greatest`: there the targets of a policy far from the data stop to grow.
 //!
-//! All members see the same batch in one pass. No agent: it has no policy of its own.
+//! All members see the same batch in one pass. Not an agent: it has no policy.
 
 use crate::agent::{AgentError, NetworkState};
 use crate::algorithm::{Sizes, Stage};

@@ -103,7 +103,7 @@ pub(crate) struct Values {
     expectile: f64,
 }
 
-/// IQL's value losses with what they were computed from.
+/// IQL's value losses and their terms.
 pub(crate) struct ValueLosses<'t> {
     pub(crate) value: Var<'t>,
     pub(crate) critic: Var<'t>,

@@ -1,4 +1,4 @@
-//! `album data`: what there is, and how to get it, make it, look at it and store it.
+//! `album data`: list, download, record, inspect and import datasets.
 
 mod fetch;
 mod generate;

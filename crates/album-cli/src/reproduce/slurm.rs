@@ -2,7 +2,7 @@
 
 use album_experiments::executor::SlurmOptions;
 
-/// What Slurm is told about the jobs.
+/// What to ask of Slurm for the jobs.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options of --executor slurm")]
 pub struct SlurmArgs {

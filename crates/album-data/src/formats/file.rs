@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{DataError, Place};
 
-/// Opens a file and tells its size; a directory, pipe or device is refused.
+/// Opens a file and returns its size; a directory, pipe or device is refused.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), DataError> {
     let io_error = |source| DataError::Io { place: Place::file(path), source };
     // Asked before opening, because opening a pipe would wait for a writer.

@@ -110,7 +110,7 @@ pub fn load(path: impl AsRef<Path>, labels: Labels<'_>) -> Result<Loaded, DataEr
     Ok(Loaded { dataset, warnings })
 }
 
-/// [`load`] that counts the numbers it would refuse, for those who want to know all that is wrong.
+/// [`load`] that counts the numbers it would refuse, to list everything that is wrong.
 ///
 /// Only what cannot be read at all is an error: a damaged archive, a missing array, shapes that do not fit,
 /// no transition.
@@ -118,7 +118,7 @@ pub fn load_unchecked(path: impl AsRef<Path>, labels: Labels<'_>) -> Result<Unch
     read_source(path.as_ref(), labels, OnBad::Count)
 }
 
-/// Whether a file or folder has rewards of its own.
+/// Whether a file or folder has its own rewards.
 pub fn has_own_rewards(path: impl AsRef<Path>) -> Result<bool, DataError> {
     Ok(Arrays::open(path.as_ref())?.contains("rewards"))
 }

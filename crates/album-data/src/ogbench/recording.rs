@@ -10,8 +10,8 @@ use crate::ogbench::TaskName;
 
 /// The size of a recorded dataset beside that of the published one.
 ///
-/// A recording of fewer episodes has the same name and place as a whole one, so that whoever prints a result
-/// should print this with it.
+/// A recording of fewer episodes has the same name and place as a whole one, so every printed result
+/// shows this with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Recording {
     /// Episodes in the file.

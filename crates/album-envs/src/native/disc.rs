@@ -2,7 +2,7 @@
 //!
 //! A step adds 0.2 times the action to the position. If the disc then overlaps a
 //! wall, MuJoCo pushes it back for a tenth of a second with its soft contact forces,
-//! starting from rest. For a single contact this comes to a linear rule, measured in
+//! starting from rest. For a single contact this amounts to a linear rule, measured in
 //! `ogbench` 1.2.2 with MuJoCo 4.0.0: along the contact normal 0.17721520 of the
 //! penetration is left, and the disc's speed is then 9.2571454 per second times the
 //! penetration. So the exact push-out of a disc from squares is computed here, and

@@ -32,7 +32,7 @@ pub struct MudWorldEnv {
     behaviour: Behaviour,
     encoding: Encoding,
     shape: EnvShape,
-    /// The cell and the steps so far, while an episode goes on.
+    /// The cell and the steps so far, during an episode.
     at: Option<(usize, usize)>,
 }
 

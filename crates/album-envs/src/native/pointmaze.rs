@@ -26,7 +26,7 @@ pub struct PointMaze {
     shape: EnvShape,
     /// The positions of the episode so far.
     path: Vec<[f64; 2]>,
-    /// Whether the episode goes on.
+    /// Whether the episode is still running.
     running: bool,
 }
 

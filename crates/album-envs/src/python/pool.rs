@@ -18,7 +18,7 @@ const ENVIRONMENTS: usize = 2;
 /// [`EnvPool::wait`] returns after this time even without an answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What a slot was asked for.
+/// The request of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Request {
     Reset,
@@ -229,7 +229,7 @@ mod tests {
     use album_data::ActionSpace;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A suite without a table: the first worker tells the shape, and later ones must have the same.
+    /// A suite without a table: the first worker reports the shape, and later ones must agree.
     #[test]
     fn workers_tell_the_shape_of_their_environment() {
         let folder = tempfile::tempdir().unwrap();

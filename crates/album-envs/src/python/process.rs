@@ -65,7 +65,7 @@ impl Process {
         self.reader.next()
     }
 
-    /// Sends a request. If the worker is gone, the end of its output tells, so that is no error here.
+    /// Sends a request. A worker that is gone is noticed at the end of its output, so this is not an error here.
     pub fn send(&mut self, request: &[u8]) {
         if let Some(input) = &mut self.input {
             let _ = input.write_all(request);

@@ -129,7 +129,7 @@ fn header(buffer: &mut Vec<u8>, kind: u8, length: usize) {
 /// Splits what a worker sends into messages.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// Numbers in an observation, which the hello tells.
+    /// Numbers in an observation, from the hello.
     observation_dim: usize,
     /// The target of reads.
     buffer: Vec<u8>,

@@ -136,7 +136,7 @@ fn lock(folder: &Path, say: &mut dyn FnMut(&str)) -> Result<File, PythonError> {
             say(&format!("waiting for another set-up in {}", folder.display()));
             file.lock().map_err(PythonError::io(&path))?;
         }
-        // A file system without locks: go on without one.
+        // A file system without locks: continue without one.
         Err(TryLockError::Error(_)) => {}
     }
     Ok(file)

@@ -1,6 +1,6 @@
 //! Measures the paper's cost table on this machine, for every agent.
 //!
-//! Every measurement is a process of its own, so that peak memory is that of one agent, and the agents take turns round by
+//! Every measurement has its own process, so that peak memory is that of one agent, and the agents take turns round by
 //! round, so that a machine that slows down for a while slows all of them down.
 
 use super::{median, peak_mib, time_steps};
@@ -20,7 +20,7 @@ use std::process::Command;
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct CostBench {
-    /// Names of agents, or [`ACTOR_EVERY_STEP`]; all of them where there is none.
+    /// Names of agents, or [`ACTOR_EVERY_STEP`]; empty for all.
     pub agents: Vec<String>,
     /// Numbers of threads; 0 means all processors.
     pub threads: Vec<usize>,
@@ -44,7 +44,7 @@ pub struct Measured {
 }
 
 impl CostBench {
-    /// Measures everything in processes of `album`, the program. `progress` hears what is measured next, and how many
+    /// Measures everything in processes of `album`, the program. `progress` receives what is measured next, and how many
     /// measurements of how many are done.
     pub fn run(&self, album: &Path, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<Costs, Error> {
         let names = names(&self.agents)?;

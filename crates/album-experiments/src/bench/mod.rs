@@ -38,7 +38,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     album_stats::median(values).unwrap_or(f64::NAN)
 }
 
-/// The largest resident memory of this process so far in MiB, where /proc tells.
+/// The largest resident memory of this process so far in MiB, where /proc has it.
 pub fn peak_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix("kB")?.trim();

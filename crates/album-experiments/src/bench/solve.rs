@@ -50,7 +50,7 @@ struct Scaling {
 }
 
 /// Times the solvers in interleaved rounds, with HiGHS if this build has it and with SciPy if a Python is given; then the
-/// structural one on worlds of these sizes. `progress` hears what is done and the share that is behind.
+/// structural one on worlds of these sizes. `progress` receives the current task and the share that is done.
 pub fn measure(
     rounds_wanted: usize,
     sizes: &[usize],

@@ -1,4 +1,4 @@
-//! Runs side by side on this machine, each in a process of its own.
+//! Runs side by side on this machine, each in its own process.
 
 use super::{Assignment, Event, Executor, Outcome, arguments};
 use crate::job::Job;
@@ -99,7 +99,7 @@ fn size_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| if data.is_file() { data.len() } else { 0 })
 }
 
-/// Memory that programs can have, where the system tells; a tenth is left to others.
+/// Available memory, where the system reports it; a tenth is left to others.
 fn available_gib() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
@@ -304,7 +304,7 @@ pub fn follow(parent: u32) {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
-        // Without it the run goes on to its end, which loses nothing.
+        // Without it the run continues to its end, which loses nothing.
         let _ = set_parent_process_death_signal(Some(Signal::TERM));
         let still = getppid().is_some_and(|pid| u32::try_from(pid.as_raw_nonzero().get()) == Ok(parent));
         if !still {

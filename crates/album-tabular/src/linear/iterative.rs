@@ -3,7 +3,7 @@
 use super::Side;
 use crate::sparse::Csr;
 
-/// BiCGSTAB restarted on the true residual; where it stalls, the contraction `x <- b + T x` goes on.
+/// BiCGSTAB restarted on the true residual; where it stalls, the contraction `x <- b + T x` takes over.
 pub(super) fn solve_iteratively(t: &Csr, b: &[f64], side: Side) -> Vec<f64> {
     let product = |x: &[f64]| if side == Side::Plain { t.multiply(x) } else { t.multiply_transposed(x) };
     let residual = |x: &[f64]| -> Vec<f64> {

@@ -30,7 +30,7 @@ impl Default for Question {
 pub struct Advice {
     /// The empirical MDP of the log.
     pub empirical: EmpiricalMdp,
-    /// The pair to take at each state. `None` where no action has enough rows: then the recorded behaviour goes on.
+    /// The pair to take at each state. `None` where no action has enough rows: then the recorded behaviour is kept.
     pub best: Vec<Option<usize>>,
     /// The pair that was recorded most often at each state.
     pub usual: Vec<usize>,

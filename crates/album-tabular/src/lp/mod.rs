@@ -1,6 +1,6 @@
 //! Linear programs in general: `min c'x` subject to bounds on `x` and on `A x`.
 //!
-//! [`LinearProgram::solve`] is the same solver in every build; HiGHS has a method of its own where the Cargo feature
+//! [`LinearProgram::solve`] is the same solver in every build; HiGHS has its own method where the Cargo feature
 //! `highs` is on.
 
 mod interior;

@@ -20,7 +20,7 @@ pub(super) fn by_highs(lblp: &Lblp<'_>) -> Result<Point, TabularError> {
     // the objective is scaled to weights of at least 1.
     let scale = program.objective.iter().copied().fold(f64::INFINITY, f64::min);
     // Tight tolerances and few presolve rules first; HiGHS 1.15 stops with an error on some programs at 1e-9. The
-    // certificate tells how good the point is in the end.
+    // certificate says how good the point is.
     let mut solved = highs::solve(&program, scale, 1e-9, highs::LBLP_RULES_OFF);
     for tolerance in [1e-8, 1e-7] {
         if solved.is_err() {

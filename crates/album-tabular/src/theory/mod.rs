@@ -104,7 +104,7 @@ pub struct Effort<'a> {
     pub size: usize,
     /// Random instances of the exactness check; the other groups take a share of it.
     pub instances: usize,
-    /// Called with what is under way and how much of the group is done (0 to 1).
+    /// Called with the current task and the share of the group that is done (0 to 1).
     pub progress: &'a dyn Fn(&str, f64),
 }
 

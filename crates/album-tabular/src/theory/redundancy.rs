@@ -128,7 +128,7 @@ fn random_feasible(mdp: &Mdp, rng: &mut impl RngExt) -> (Vec<f64>, Vec<f64>) {
     }
 }
 
-/// A general LP solver sees all four families; nothing tells it which ones matter.
+/// A general LP solver sees all four families, without a hint which ones matter.
 fn optima(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> Result<(), TabularError> {
     let mut worst = [0.0f64; HORIZONS.len()];
     for seed in 0..instances as u64 {

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The finite numbers of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Column {
-    /// The smallest; 0 if there is none, as for all others.
+    /// The smallest; 0 for an empty column, like the others.
     pub min: f64,
     /// The largest.
     pub max: f64,

@@ -1,6 +1,6 @@
 //! The dataset doctor: what is in a dataset, what its labels make of it, and what is wrong with it.
 //!
-//! Where a loader refuses the first bad number, the doctor counts them all and goes on.
+//! Where a loader refuses the first bad number, the doctor counts them all.
 //!
 //! ```
 //! use album::doctor::examine;

@@ -15,9 +15,9 @@ pub struct Repeats {
     pub duplicate_transitions: usize,
     /// Pairs that occur more than once.
     pub repeated_pairs: usize,
-    /// Those among them that did not always lead to the same state.
+    /// Repeated pairs that led to different states.
     pub pairs_with_several_successors: usize,
-    /// Those among them that did not always have the same reward and mask.
+    /// Repeated pairs with different rewards or masks.
     pub pairs_with_several_rewards: usize,
     /// Rows of two transitions of a pair that differ, if there are any.
     pub different: Option<(usize, usize)>,

@@ -22,7 +22,7 @@ impl Page {
         self.lines.extend([String::new(), title.to_owned()]);
     }
 
-    /// A named line; without a name, more of the one before. Long values go on below themselves.
+    /// A named line; without a name, it continues the one before. Long values wrap under themselves.
     fn line(&mut self, name: &str, value: &str) {
         for (i, part) in wrapped(value, WIDTH - NAMES - 2).iter().enumerate() {
             let name = if i == 0 { name } else { "" };

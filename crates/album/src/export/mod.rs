@@ -156,7 +156,7 @@ pub fn export(run: &Path, export: &Export) -> Result<Exported, Error> {
     })
 }
 
-/// The policy of an agent, in all its parts.
+/// The complete policy of an agent.
 pub fn policy_file(agent: &Learner, about: &About) -> Result<PolicyFile, Error> {
     let recorded = agent.recorded_policy();
     let steps::Built { graph, tensors, noise } = steps::build(&recorded)?;

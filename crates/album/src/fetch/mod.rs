@@ -66,7 +66,7 @@ pub enum Event {
 pub struct Fetched {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether it was there before.
+    /// Whether it existed before.
     pub kept: bool,
     /// The SHA-256 of an earlier download of the same name, if its bytes were different.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ pub enum FetchError {
     /// The server refuses.
     #[error("{0}: {1}")]
     Refused(String, String),
-    /// What arrived, or was there already, is not the data file.
+    /// The file, downloaded or present already, is not the dataset.
     #[error("{0}: {1}")]
     Content(String, String),
 }

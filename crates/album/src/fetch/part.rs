@@ -29,7 +29,7 @@ impl Part {
                 content.lock().map_err(FetchError::io(&path))?;
             } // Some network file systems have no locks; there the check of the content must do.
             if !is_at(&content, &path) {
-                continue; // renamed or removed by whoever held the lock
+                continue; // renamed or removed by the process that held the lock
             }
             let have = content.metadata().map_err(FetchError::io(&path))?.len();
             let origin = read_record(&path).unwrap_or_default();

@@ -79,7 +79,7 @@ pub struct ProgramReport {
 pub struct Sandwich {
     /// Whether there was anything to compare.
     pub applies: bool,
-    /// What was compared with what, or why nothing was.
+    /// What was compared, or why nothing was.
     pub what: String,
     /// Pairs compared.
     pub compared: Option<usize>,
@@ -89,7 +89,7 @@ pub struct Sandwich {
     pub max_violation: Option<f64>,
 }
 
-/// A solved program with what its files are made of.
+/// A solved program, with everything that its files contain.
 #[derive(Debug)]
 pub struct SolvedProgram {
     /// What was found.

@@ -36,7 +36,7 @@ impl Client {
         Client { agent, base: format!("{uri}/api/2.0/mlflow") }
     }
 
-    /// The id of an experiment, which is made if there is none of this name.
+    /// The id of the experiment with this name, created if necessary.
     pub fn experiment(&self, name: &str) -> Result<String, Failure> {
         let found =
             self.agent.get(format!("{}/experiments/get-by-name", self.base)).query("experiment_name", name);

@@ -1,9 +1,9 @@
 //! Trackers: what a run logs, sent to a server as well.
 //!
-//! A thread of its own sends; training only puts rows into a queue that never makes it wait. A server that is slow, refuses
+//! A background thread sends; training only puts rows into a queue that never blocks. A server that is slow, refuses
 //! or vanishes costs rows of its own copy, and a warning; the run's directory has everything.
 //!
-//! `tracker.json` in the run directory holds the server's id of the run, so that a resumed run goes on there.
+//! `tracker.json` in the run directory holds the server's id of the run, so that a resumed run continues there.
 
 mod mlflow;
 #[cfg(test)]
@@ -66,7 +66,7 @@ struct Note {
     run_id: String,
 }
 
-/// What the server is told about a run when it first hears of it.
+/// What the server learns about a new run.
 #[derive(Clone, Debug, Default)]
 struct About {
     experiment: String,
@@ -74,7 +74,7 @@ struct About {
     params: Vec<(String, String)>,
 }
 
-/// What the thread is told.
+/// A message to the thread.
 enum Entry {
     Row { step: u64, time: u64, row: Vec<(String, f64)> },
     End(&'static str),
@@ -136,7 +136,7 @@ impl Tracker {
         Tracker { queue, said, deadline, thread, uri: uri.to_owned(), patience, dropped: 0 }
     }
 
-    /// Takes note of what happened, without waiting for anything; returns what there is to tell the user.
+    /// Queues an event without blocking; returns warnings for the user.
     pub fn observe(&mut self, event: &Event<'_>) -> Vec<String> {
         let (step, row) = match event {
             Event::Logged { step, row, .. } => (*step, row.to_vec()),
@@ -149,7 +149,7 @@ impl Tracker {
         self.said.try_iter().collect()
     }
 
-    /// Says how the run ended, and waits a few seconds at most for what is still on its way; returns what there is to tell.
+    /// Reports how the run ended, and waits at most a few seconds for rows that are still queued; returns warnings.
     pub fn finish(self, outcome: &Result<Finished, Error>) -> Vec<String> {
         let status = match outcome {
             Ok(finished) if finished.result.finished => "FINISHED",
@@ -245,7 +245,7 @@ impl Sending {
         }
     }
 
-    /// Goes on in the run that was there before, or begins one.
+    /// Continues the run that exists on the server, or begins one.
     fn open(&mut self, client: &Client) -> Result<String, Failure> {
         if let Some(note) = &self.note {
             match client.update(&note.run_id, "RUNNING", None) {

@@ -31,7 +31,7 @@ pub struct Verification {
 
 /// Checks the statements of some groups on this many MudWorlds and on random MDPs.
 ///
-/// `progress` hears the name of a group, what is being done, and the share of the group that is done.
+/// `progress` receives the name of a group, the current task, and the share of the group that is done.
 pub fn verify(
     groups: &[Group],
     seeds: u16,

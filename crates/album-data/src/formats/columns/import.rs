@@ -55,7 +55,7 @@ pub struct Imported {
 /// Files with one row for each state are read in parts and never held as a whole; files with one row for
 /// each transition are. All numbers are checked as by [`load`](crate::load()). `rewards` and `masks` of the files
 /// are kept beside what tasks are labelled by. Nothing is left behind unless all went well.
-/// `go_on` is told the bytes that are done and those there will be; the import is given up, with
+/// `go_on` receives the bytes done and the bytes in total; the import is given up, with
 /// `None` for a result, when it returns false.
 ///
 /// ```
@@ -87,7 +87,7 @@ pub fn import(
 ) -> Result<Option<Imported>, DataError> {
     let target = Place::file(what.target);
     check_target(what.target, what.replace, &target)?;
-    let plan = Plan::new(what)?;
+    let plan = ImportPlan::new(what)?;
     let io_error = |source| DataError::Io { place: target.clone(), source };
     let folder = AtomicFolder::create(what.target).map_err(io_error)?;
     check_space(plan.bytes(), disk::free(folder.path())).map_err(io_error)?;
@@ -134,13 +134,13 @@ fn limits() -> Limits {
 }
 
 /// What the sources will become, from their headers alone.
-struct Plan {
+struct ImportPlan {
     /// The width of each column but the episodes.
     widths: BTreeMap<&'static str, usize>,
     rows: usize,
 }
 
-impl Plan {
+impl ImportPlan {
     fn new(what: &Import<'_>) -> Result<Self, DataError> {
         let mut plan: Option<Self> = None;
         for path in what.sources {
@@ -215,7 +215,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn new(
-        plan: &Plan,
+        plan: &ImportPlan,
         folder: &Path,
         go_on: &'a mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<Self, DataError> {
@@ -254,7 +254,7 @@ impl<'a> Writer<'a> {
     fn states(&mut self, source: &Arrays) -> Result<(), DataError> {
         let mut flags = source.flags("terminals")?;
         let (rows, step) = (flags.shape()[0], flags.chunk_rows());
-        // States of the episode that goes on, and the transitions of those that ended.
+        // States of the current episode, and transitions of the completed ones.
         let (mut states, mut lengths) = (0, Vec::new());
         for first in (0..rows).step_by(step) {
             for last in flags.bools(step.min(rows - first))? {
@@ -377,7 +377,7 @@ impl<'a> Writer<'a> {
         reader.finish()
     }
 
-    /// Writes to a column and tells whether to go on.
+    /// Writes to a column; returns whether to continue.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<bool, DataError> {
         if let Some(column) = self.columns.get_mut(name) {
             column.write(bytes)?;
@@ -387,7 +387,7 @@ impl<'a> Writer<'a> {
         Ok(!self.stopped)
     }
 
-    /// Brings everything to the disk and tells what is there.
+    /// Flushes everything to disk; returns the manifest.
     fn finish(self, sources: &[PathBuf]) -> Result<Manifest, DataError> {
         let episodes = self.episodes.bytes as usize / 8;
         if self.rows == episodes {
@@ -459,7 +459,7 @@ fn create_new(path: &Path) -> Result<File, DataError> {
     OpenOptions::new().write(true).create_new(true).open(path).map_err(io_error(path))
 }
 
-/// Brings a file to the disk and makes it read-only: those who map it rely on it.
+/// Flushes a file to disk and makes it read-only, which its mappings rely on.
 fn keep(file: &File) -> io::Result<()> {
     let mut permissions = file.metadata()?.permissions();
     permissions.set_readonly(true);

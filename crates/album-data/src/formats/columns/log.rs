@@ -24,7 +24,7 @@ const BUFFERED: usize = 1 << 16;
 /// Writes the data of a source into a folder of columns, from which training is the same as from the source.
 ///
 /// Rows pass by in parts and are never held as a whole, unless a file's rows are out of order and have to be sorted by
-/// their steps. Nothing is left behind unless all went well. `go_on` is told the rows that were written; the import is
+/// their steps. Nothing is left behind unless all went well. `go_on` receives the number of rows written; the import is
 /// given up, with `None` for a result, when it returns false.
 ///
 /// ```

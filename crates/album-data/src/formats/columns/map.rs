@@ -4,8 +4,8 @@
 //! slices as one in memory does, and a batch costs microseconds where the pages are
 //! cached (`examples/gather_columns.rs` measures both).
 //!
-//! The price: whoever truncates a mapped file ends every process that reads the lost
-//! part with the signal SIGBUS, and whoever writes into it changes the numbers under
+//! The price: truncating a mapped file ends every process that reads the lost
+//! part with the signal SIGBUS, and writing into it changes the numbers under
 //! them. Columns are therefore written under another name, renamed when they are
 //! whole, and made read-only; a new import replaces the folder and not the files, so
 //! that programs which have the old ones open keep them.

@@ -20,7 +20,7 @@
 //! (are they finite? what is their hash?) was done by the import; loading only holds the files' sizes against
 //! the manifest. [`verify`] looks at everything.
 //!
-//! The hash of a dataset is the same from the folder and from the file, so that a run may go on with either.
+//! The hash of a dataset is the same from the folder and from the file, so that a run may be resumed with either.
 
 mod folder;
 mod import;

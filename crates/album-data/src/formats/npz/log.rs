@@ -35,7 +35,7 @@ impl Files<'_> {
     }
 }
 
-/// Arrays of equal length. Those that are longer by one row for each episode have its last state too.
+/// Arrays of equal length; those with one row more per episode include its last state.
 pub(crate) struct ArraysTable<'a> {
     files: Files<'a>,
     place: Place,

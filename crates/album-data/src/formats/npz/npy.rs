@@ -221,7 +221,7 @@ impl FortranOrder {
     }
 }
 
-/// Reads until the buffer is full or the data ends; tells how much there was.
+/// Reads until the buffer is full or the data ends; returns the number of bytes read.
 pub(crate) fn fill(reader: &mut dyn Read, buffer: &mut [u8], place: &Place) -> Result<usize, DataError> {
     let mut got = 0;
     while got < buffer.len() {

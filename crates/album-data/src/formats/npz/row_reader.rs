@@ -94,7 +94,7 @@ impl<'a> RowReader<'a> {
         self.dtype
     }
 
-    /// What the elements are to whoever reads a log.
+    /// What the elements mean in a log.
     pub fn kind(&self) -> Kind {
         match (&self.source, self.dtype) {
             (Source::Lent(array), _) if array.elements.text(0..0).is_some() => Kind::Text,

@@ -33,14 +33,14 @@ const VERSION: i64 = 1;
 
 /// How the oracles move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PlayKind {
     /// Along plans with smooth noise.
     Play,
     /// Reacting to each state, with noise on every action.
     Noisy,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PlayKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Play => "play",
@@ -55,7 +55,7 @@ pub struct Recipe {
     /// One of cube, scene and puzzle.
     pub environment: &'static Environment,
     /// How the oracles move.
-    pub kind: Kind,
+    pub kind: PlayKind,
     /// Seed of all randomness.
     pub seed: u64,
     /// Training episodes; a tenth as many, rounded up, are for validation.
@@ -82,8 +82,8 @@ impl Recipe {
     /// ```
     pub fn published(environment: &'static Environment, kind: &str, seed: u64) -> Option<Self> {
         let kind = match kind {
-            "play" => Kind::Play,
-            "noisy" => Kind::Noisy,
+            "play" => PlayKind::Play,
+            "noisy" => PlayKind::Noisy,
             _ => return None,
         };
         let episodes = environment.published_episodes(&kind.to_string())?;
@@ -128,8 +128,8 @@ impl Recipe {
 
     fn stamp(&self, split: Split) -> [(&'static str, i64); 8] {
         let kind = match self.kind {
-            Kind::Play => 1,
-            Kind::Noisy => 2,
+            PlayKind::Play => 1,
+            PlayKind::Noisy => 2,
         };
         let number = match split {
             Split::Train => 0,

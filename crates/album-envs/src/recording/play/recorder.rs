@@ -121,7 +121,7 @@ impl Recorder<'_> {
             chunks.iter().filter(|chunk| chunk.check(self.recipe, &work).is_err()).cloned().collect();
         let ran = self.run(todo, of, &work);
         if !matches!(ran, Ok(episodes) if episodes == of) && !has_chunks(&work)? {
-            // There is nothing to go on from.
+            // There is nothing to resume.
             fs::remove_dir_all(&work).map_err(RecordError::io(&work))?;
         }
         let episodes = ran?;

@@ -10,7 +10,7 @@ use crate::error::EnvError;
 use crate::pool::{Answer, EnvPool};
 use crate::python::{Limits, Python, Suite, WorkerError, WorkerPool};
 
-/// A function of a Python file that maps an observation to an action, in worker processes of its own.
+/// A function of a Python file that maps an observation to an action, in its own worker processes.
 ///
 /// It takes the observation as a row of numbers, and as a second argument, if it has one, a NumPy generator that follows
 /// from the episode's seed.

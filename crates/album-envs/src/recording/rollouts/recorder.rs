@@ -21,7 +21,7 @@ const LOSSES: usize = 3;
 /// Episodes of a part: what an interruption loses at most.
 const PART: usize = 20;
 
-/// What a recording tells while it runs.
+/// Progress of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
@@ -61,7 +61,7 @@ pub struct Summary {
 pub enum Outcome {
     /// The file was recorded now.
     Done(Summary),
-    /// The file was there already, of the same recipe.
+    /// A file of the same recipe exists already.
     Kept,
     /// It was stopped; complete parts are kept.
     Stopped {
@@ -135,7 +135,7 @@ impl Recorder<'_> {
         let ran = self.run(&todo, &work);
         let results: Vec<_> = parts.iter().filter_map(|part| part.results(&work).ok()).flatten().collect();
         if results.is_empty() && self.recipe.episodes > 0 {
-            // There is nothing to go on from.
+            // There is nothing to resume.
             fs::remove_dir_all(&work).map_err(RecordError::io(&work))?;
         }
         ran?;

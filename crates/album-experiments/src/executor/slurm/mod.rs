@@ -295,7 +295,7 @@ fn next(folder: &Path) -> PathBuf {
     folder.join(number.to_string())
 }
 
-/// What was there before a submission.
+/// The state before a submission.
 struct Before {
     folder: PathBuf,
     exists: bool,

@@ -85,7 +85,7 @@ pub struct Alive {
 }
 
 impl Ledger {
-    /// Opens the list of jobs, which is made if there is none.
+    /// Opens the list of jobs, creating it if necessary.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let options = OpenOptions::new().read(true).append(true).create(true).open(path);
         let mut file = options.map_err(Error::io(path))?;

@@ -154,16 +154,18 @@ pub fn plain<'a>() -> Options<'a> {
 }
 
 /// All that must be bit-identical between runs, by file name.
-pub fn content(path: &Path) -> BTreeMap<&'static str, Vec<u8>> {
+pub fn content(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let saved = fs::read_dir(path.join("checkpoints")).unwrap().map(|entry| entry.unwrap().file_name());
+    let last = saved.max().unwrap().into_string().unwrap();
     [
         "train.csv",
         "eval.csv",
         "episodes.jsonl",
         "value_maps.jsonl",
-        "checkpoints/step_000000200/agent.safetensors",
+        &format!("checkpoints/{last}/agent.safetensors"),
     ]
     .into_iter()
-    .map(|name| (name, fs::read(path.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))))
+    .map(|name| (name.to_owned(), fs::read(path.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))))
     .collect()
 }
 
@@ -175,8 +177,9 @@ pub fn timeless(result: RunResult) -> RunResult {
 /// Asserts that two runs left the same.
 pub fn assert_same(a: &Path, b: &Path) {
     let (a, b) = (content(a), content(b));
-    for (name, bytes) in a {
-        assert!(bytes == b[name], "{name} differs:\n{}\n{}", text(&bytes), text(&b[name]));
+    assert!(a.keys().eq(b.keys()), "{:?} {:?}", a.keys(), b.keys());
+    for (name, bytes) in &a {
+        assert!(*bytes == b[name], "{name} differs:\n{}\n{}", text(bytes), text(&b[name]));
     }
 }
 

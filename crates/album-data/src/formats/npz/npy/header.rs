@@ -16,7 +16,7 @@ pub(super) struct Header {
     pub shape: Vec<usize>,
 }
 
-/// Reads the header; also tells how many bytes it takes.
+/// Reads the header; also returns its length in bytes.
 pub(super) fn read_header(
     reader: &mut dyn Read,
     size: u64,
