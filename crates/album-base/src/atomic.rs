@@ -100,7 +100,7 @@ impl Seek for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nobody is left to tell if this fails.
+            // There is no one to report a failure to.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -123,7 +123,7 @@ impl AtomicFolder {
         Ok(Self { temporary: Some(temporary), target: target.to_path_buf() })
     }
 
-    /// Where to write the files. Whoever writes them also brings them to the disk.
+    /// Where to write the files. The writer must also flush them to disk.
     pub fn path(&self) -> &Path {
         self.temporary.as_deref().unwrap_or(&self.target)
     }
@@ -142,7 +142,7 @@ impl AtomicFolder {
                 return Err(e);
             }
             self.temporary = None;
-            let _ = fs::remove_dir_all(&aside); // what was asked for is done
+            let _ = fs::remove_dir_all(&aside); // the new folder is in place already
         } else {
             fs::rename(&temporary, &self.target)?;
             self.temporary = None;
@@ -155,7 +155,7 @@ impl AtomicFolder {
 impl Drop for AtomicFolder {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // Nobody is left to tell if this fails.
+            // There is no one to report a failure to.
             let _ = fs::remove_dir_all(temporary);
         }
     }
@@ -207,7 +207,7 @@ fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Puts a new name on the disk. That fails without consequence for a reader: what was saved is in its place,
+/// Syncs a new name to disk. A failure has no consequence for a reader: what was saved is in its place,
 /// and calling it a failed save would make its caller undo or repeat what is done. Only a power cut
 /// before the system writes the directory by itself brings back the old version.
 fn sync_name(path: &Path) {

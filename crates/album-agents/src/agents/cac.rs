@@ -74,9 +74,9 @@ pub struct Config {
     pub levels: usize,
     /// How fast the moving average of the policy follows it, above 0 and at most 1.
     pub ema_rate: f64,
-    /// Every how many steps it does, at least 1.
+    /// Steps between its updates, at least 1.
     pub ema_every: u64,
-    /// The first step at which it does.
+    /// The step of its first update.
     pub ema_after: u64,
     /// The largest norm of the gradient of the critic, and of the actor; 0 for no limit. Chosen per environment.
     pub max_grad_norm: f64,

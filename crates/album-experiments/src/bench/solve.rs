@@ -45,7 +45,7 @@ struct Scaling {
     policies: usize,
     seconds: f64,
     microseconds_per_pair: f64,
-    /// Peak memory of the process so far; `None` where the system does not tell.
+    /// Peak memory of the process so far; `None` if the system does not say.
     peak_mib: Option<f64>,
 }
 

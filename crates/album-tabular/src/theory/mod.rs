@@ -96,7 +96,7 @@ impl Group {
     }
 }
 
-/// How much to check, and whom to tell about progress.
+/// How much to check, and a callback for progress.
 pub struct Effort<'a> {
     /// MudWorld seeds `0..seeds`.
     pub seeds: usize,

@@ -144,7 +144,7 @@ impl Questions {
         let mut policy = agent.policy();
         let (mut decisions, mut actions) = (vec![0.0; n * a], Vec::new());
         for step in 0..h {
-            // Few at a time: an agent forgets its plans where there are too many episodes.
+            // Few at a time: an agent forgets plans when there are too many episodes.
             for from in (0..n).step_by(512) {
                 let to = (from + 512).min(n);
                 let moments: Vec<Moment> = (from..to).map(|i| moment(i, step)).collect();
@@ -162,7 +162,7 @@ fn moment(i: usize, step: usize) -> Moment {
     Moment { episode: i as u64, step: step as u64 }
 }
 
-/// What onnxruntime does, with its version, or why it cannot be asked.
+/// What onnxruntime does, with its version, or why it cannot run.
 #[allow(clippy::type_complexity, reason = "an answer, or why there is none, or a failure")]
 fn run_onnx(bytes: &[u8], questions: &Questions) -> Result<Result<(String, Vec<f32>), String>, Error> {
     let python = match Python::find(None) {
