@@ -3,6 +3,7 @@
 
 mod bench_peers;
 mod fuzz;
+mod power;
 mod python;
 mod slurm;
 mod storm;
@@ -28,6 +29,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   storm         kills, signals, full disks, failing streams, second processes, clocks that jump, over all agents;
                 ends compared byte for byte: storm [--kills N] [--seed N] [--only WORLD] [--without KIND].
                 ALBUM_BINARY names a program other than the workspace's
+  power         the states that a power cut may leave on the disk during a run, an import and a page, one after the
+                other: power [--states N]. Needs strace
   setup         only the Python environments under target/ that the tests need";
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         "bench-envs" => bench_envs(&rest),
         "slurm" => slurm::run_task(&rest),
         "fuzz" => fuzz::run_task(&rest),
+        "power" => power::run_task(&rest),
         "storm" => storm::run_task(&rest),
         "test-python" => python::WHEEL
             .set_up()

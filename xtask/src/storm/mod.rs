@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use crate::{cargo, run, target};
 use trouble::{Outcome, TROUBLES, Tools, Trouble};
-use world::World;
+pub use world::{State, World, all as worlds};
 
 /// A round that does not come to its end is a finding, too.
 const MOST_TRIES: usize = 400;
@@ -66,7 +66,7 @@ impl Random {
 
 /// What a world ends in when nothing disturbs it, and how long it takes.
 struct Calm {
-    state: world::State,
+    state: State,
     milliseconds: u64,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 
 use crate::target;
 
@@ -77,8 +78,8 @@ pub struct World {
     /// `{}` is the place.
     args: Vec<String>,
     again: Again,
-    /// What is in the place before.
-    with: Option<PathBuf>,
+    /// What is in the place before: the end of another one, made when it is first needed.
+    with: Option<(Rc<World>, PathBuf)>,
     environment: Vec<(String, PathBuf)>,
 }
 
@@ -135,19 +136,22 @@ pub fn all(folder: &Path, album: &Path) -> Result<(Vec<World>, Vec<String>), Str
         }
         Err(reason) => skipped.push(format!("Python's fit: {reason}")),
     }
-    worlds
-        .push(world("import", &["data", "import", &path(&continuous), "--out", "{}/log.columns", "--force"]));
+    // Few steps, and all that a run does in them: logs, checkpoints that are replaced and removed, the end.
+    let few =
+        ["--agent", "bc", "--steps", "6", "--set", "log_every=2", "--set", "save_every=2", "--set", "keep=1"];
+    worlds.push(train("power-train", &own, &few));
+    let import = ["data", "import", &path(&continuous), "--out", "{}/log.columns", "--force"];
+    worlds.push(world("import", &import));
     // What is done with a run that is there.
-    let trained = train("trained", &own, &["--agent", "iql", "--steps", "100", "--holdout", "0.3"]);
-    let done = folder.join("trained");
-    trained.prepare(&done)?;
-    let made = trained.begin(&done).output().map_err(|e| e.to_string())?;
-    if !made.status.success() {
-        return Err(format!("storm: no run to judge: {}", String::from_utf8_lossy(&made.stderr)));
-    }
-    let on_run = |name: &str, args: &[&str]| World { with: Some(done.clone()), ..world(name, args) };
+    let trained = Rc::new(train("own", &own, &["--agent", "iql", "--steps", "100", "--holdout", "0.3"]));
+    let walked = Rc::new(train("walked", &["--steps", "20"], &["--set", "eval_episodes=2"]));
+    let on = |base: &Rc<World>, name: &str, args: &[&str]| World {
+        with: Some((base.clone(), folder.join(&base.name))),
+        ..world(name, args)
+    };
+    worlds.push(on(&walked, "report", &["report", "{}/run", "--out", "{}/page"]));
+    let on_run = |name: &str, args: &[&str]| on(&trained, name, args);
     worlds.push(on_run("fqe", &["fqe", "{}/run", "--updates", "200", "--threads", "1"]));
-    worlds.push(on_run("report", &["report", "{}/run", "--out", "{}/page"]));
     let out = ["--out", "{}/policy.safetensors"];
     worlds.push(on_run("export", &[&["export", "{}/run", "--format", "safetensors"][..], &out].concat()));
     Ok((worlds, skipped))
@@ -184,10 +188,15 @@ impl World {
     /// Makes the place.
     pub fn prepare(&self, place: &Path) -> Result<(), String> {
         fs::create_dir_all(place).map_err(|e| format!("{}: {e}", place.display()))?;
-        match &self.with {
-            Some(with) => copy(with, place),
-            None => Ok(()),
+        let Some((base, made)) = &self.with else { return Ok(()) };
+        if !made.exists() {
+            base.prepare(made)?;
+            let output = base.begin(made).output().map_err(|e| format!("{}: {e}", base.name))?;
+            if !output.status.success() {
+                return Err(format!("no run to judge: {}", String::from_utf8_lossy(&output.stderr)));
+            }
         }
+        copy(made, place)
     }
 
     fn command(&self, args: &[String], place: &Path) -> Command {
