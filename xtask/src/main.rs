@@ -2,8 +2,11 @@
 //! everything that must pass.
 
 mod bench_peers;
+mod fuzz;
+mod power;
 mod python;
 mod slurm;
+mod storm;
 mod test;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +24,13 @@ const USAGE: &str = "usage: cargo xtask <task>
   bench-envs    OGBench: steps per second of the worker processes against a plain Python loop
   slurm         the Slurm tests against a real Slurm, private to target/slurm/; with a command behind it, runs
                 that command against the cluster instead. --install: Debian's packages first (as root)
+  fuzz          every reader fed with bytes that lie: fuzz [TARGET ...] [--seconds N] [--asan] [--if-possible].
+                Needs a C++ compiler; --asan a nightly toolchain
+  storm         kills, signals, full disks, failing streams, second processes, clocks that jump, over all agents;
+                ends compared byte for byte: storm [--kills N] [--seed N] [--only WORLD] [--without KIND].
+                ALBUM_BINARY names a program other than the workspace's
+  power         the states that a power cut may leave on the disk during a run, an import and a page, one after the
+                other: power [--states N]. Needs strace
   setup         only the Python environments under target/ that the tests need";
 
 fn main() -> ExitCode {
@@ -33,6 +43,9 @@ fn main() -> ExitCode {
         "bench-peers" => bench_peers::run_all(&rest),
         "bench-envs" => bench_envs(&rest),
         "slurm" => slurm::run_task(&rest),
+        "fuzz" => fuzz::run_task(&rest),
+        "power" => power::run_task(&rest),
+        "storm" => storm::run_task(&rest),
         "test-python" => python::WHEEL
             .set_up()
             .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt"))),

@@ -53,3 +53,19 @@ pub use protocol::PROTOCOL;
 pub use setup::{install, set_up, set_up_from};
 pub use suites::{GYMNASIUM, REQUIREMENTS, Suite};
 pub use workers::Limits;
+
+/// How many messages these bytes of a worker hold before the first that is none. For `fuzz/`, which has no worker.
+#[doc(hidden)]
+pub fn count_messages(mut bytes: &[u8]) -> usize {
+    let mut reader = protocol::Reader::new();
+    let mut count = 0;
+    loop {
+        reader.read(&mut bytes);
+        while let Some(message) = reader.next() {
+            if message.is_err() {
+                return count;
+            }
+            count += 1;
+        }
+    }
+}

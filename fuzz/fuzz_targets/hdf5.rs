@@ -1,0 +1,13 @@
+//! HDF5 as a log, in the layouts of D4RL, robomimic and Minari.
+
+#![no_main]
+
+use album_data::Source;
+use album_fuzz::{file, run};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    run(|| {
+        let _ = Source::of(file("x.hdf5", input)).read();
+    });
+});

@@ -1,0 +1,109 @@
+//! `cargo xtask power`: the power goes out at any moment of a run, an import and a page; whatever the disk may hold then,
+//! the same command comes to the same end.
+//!
+//! ```text
+//! record.rs   what a program does to its files, by strace
+//! disk.rs     the states in which a disk may be left
+//! ```
+
+mod disk;
+mod record;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::storm::{self, World};
+use crate::target;
+use disk::Tree;
+
+/// Those whose writes are looked at: checkpoints, an import, a page.
+const WORLDS: [&str; 3] = ["power-train", "import", "report"];
+
+pub fn run_task(args: &[String]) -> Result<(), String> {
+    let mut most = 300;
+    match args {
+        [] => {}
+        [option, value] if option == "--states" => {
+            most = value.parse().map_err(|_| format!("--states {value}: expected a whole number"))?;
+        }
+        _ => return Err("power: expected --states N, the most to try of each command (default 300)".into()),
+    }
+    if !Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED power: there is no strace (Debian: strace)");
+        return Ok(());
+    }
+    let folder = target().join("power");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let (worlds, _) = storm::worlds(&folder, &storm::program()?)?;
+    let mut lines = Vec::new();
+    for name in WORLDS {
+        let world =
+            worlds.iter().find(|world| world.name == name).ok_or_else(|| format!("power: no {name}"))?;
+        lines.push(lose(world, &folder, most)?);
+    }
+    let record = folder.join("power.json");
+    fs::write(&record, format!("[{}]\n", lines.join(",\n "))).map_err(|e| e.to_string())?;
+    eprintln!("record   {}", record.display());
+    Ok(())
+}
+
+/// Records one command and goes on from every state; what was done, as JSON.
+fn lose(world: &World, folder: &Path, most: usize) -> Result<String, String> {
+    let start = Instant::now();
+    let place = folder.join("place");
+    let _ = fs::remove_dir_all(&place);
+    world.prepare(&place)?;
+    let history = record::record(&world.begin(&place), &place, &folder.join("strace.txt"))?;
+    let calm = world.state(&place)?;
+    check_model(&history.end(), &place)?;
+    let states = history.states();
+    // Evenly over the whole history, the first and the last among them.
+    let chosen: Vec<usize> = if states.len() <= most {
+        (0..states.len()).collect()
+    } else {
+        (0..most).map(|i| i * (states.len() - 1) / (most - 1).max(1)).collect()
+    };
+    for &i in &chosen {
+        disk::write(&states[i], &place)?;
+        recovers(world, &calm, &place).map_err(|finding| {
+            let kept = folder.join(format!("{}-{i}", world.name));
+            let _ = disk::write(&states[i], &kept);
+            format!("power: {}, state {i} of {} (in {}): {finding}", world.name, states.len(), kept.display())
+        })?;
+    }
+    let (changes, tried, seconds) = (history.changes.len(), chosen.len(), start.elapsed().as_secs());
+    eprintln!(
+        "== power: {}: {changes} changes, {} states, {tried} tried, 0 lost, {seconds} s",
+        world.name,
+        states.len()
+    );
+    Ok(format!(
+        "{{\"command\": {:?}, \"changes\": {changes}, \"states\": {}, \"tried\": {tried}, \"differences\": 0, \"seconds\": {seconds}}}",
+        world.name,
+        states.len()
+    ))
+}
+
+/// The recorded changes must explain what is there.
+fn check_model(end: &Tree, place: &Path) -> Result<(), String> {
+    for (path, contents) in end {
+        let found = fs::read(place.join(path)).ok();
+        if contents.is_some() && *contents != found {
+            return Err(format!("power: the recorded changes do not explain {path}"));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing that a command made whole may be in parts, and giving it again ends as if nothing had been.
+fn recovers(world: &World, calm: &storm::State, place: &Path) -> Result<(), String> {
+    world.whole(calm, place)?;
+    let output = world.go_on(place).output().map_err(|e| e.to_string())?;
+    if !output.status.success() {
+        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    world.same(calm, place)
+}

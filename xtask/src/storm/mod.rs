@@ -1,0 +1,222 @@
+//! `cargo xtask storm`: album under every interruption that a machine may cause, again and again, and its end states held
+//! against those of undisturbed runs, byte for byte.
+//!
+//! ```text
+//! world.rs     what runs: agents, environments, imports, pages, off-policy evaluation, Python
+//! trouble.rs   what happens to it: kills, signals, full disks, failing streams, second processes, clocks that jump
+//! ```
+
+mod trouble;
+mod world;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::{cargo, run, target};
+use trouble::{Outcome, TROUBLES, Tools, Trouble};
+pub use world::{State, World, all as worlds};
+
+/// A round that does not come to its end is a finding, too.
+const MOST_TRIES: usize = 400;
+
+/// Enough to look at.
+const MOST_FINDINGS: usize = 10;
+
+struct Options {
+    kills: u64,
+    seed: u64,
+    only: Option<String>,
+    without: Vec<String>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let mut options = Options { kills: 60, seed: 0, only: None, without: vec![] };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let value = args.next().ok_or_else(|| format!("{arg}: expected a value behind it"))?;
+            let number = || value.parse().map_err(|_| format!("{arg} {value}: expected a whole number"));
+            match arg.as_str() {
+                "--kills" => options.kills = number()?,
+                "--seed" => options.seed = number()?,
+                "--only" => options.only = Some(value.clone()),
+                "--without" => options.without.push(value.clone()),
+                _ => return Err(format!("{arg}: expected --kills, --seed, --only or --without")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Numbers that repeat with their seed.
+pub struct Random(u64);
+
+impl Random {
+    /// One of `n` numbers.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % n.max(1)
+    }
+}
+
+/// What a world ends in when nothing disturbs it, and how long it takes.
+struct Calm {
+    state: State,
+    milliseconds: u64,
+}
+
+/// What was done and what came of it.
+#[derive(Default)]
+struct Totals {
+    rounds: u64,
+    interruptions: BTreeMap<String, u64>,
+    findings: Vec<String>,
+}
+
+pub fn run_task(args: &[String]) -> Result<(), String> {
+    let options = Options::parse(args)?;
+    let start = Instant::now();
+    let album = program()?;
+    let folder = target().join("storm").join(options.seed.to_string());
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let tools = Tools::look(&folder, &options.without);
+    let (mut worlds, mut skipped) = world::all(&folder, &album)?;
+    skipped.extend(tools.missing());
+    if let Some(only) = &options.only {
+        worlds.retain(|world| world.name.contains(only.as_str()));
+    }
+    if worlds.is_empty() {
+        return Err("storm: nothing of that name can be run here".into());
+    }
+    let mut totals = Totals::default();
+    let mut random = Random(options.seed);
+    let mut worlds: Vec<(World, Option<Calm>)> = worlds.into_iter().map(|world| (world, None)).collect();
+    let first = random.below(worlds.len() as u64) as usize;
+    // Round after round over all worlds, so that a short storm sees something of everything.
+    for round in 0.. {
+        if totals.interruptions.values().sum::<u64>() >= options.kills
+            || totals.findings.len() >= MOST_FINDINGS
+        {
+            break;
+        }
+        let count = worlds.len();
+        let (world, calm) = &mut worlds[(first + round) % count];
+        let calm = match calm {
+            Some(calm) => &*calm,
+            None => calm.insert(undisturbed(world, &folder)?),
+        };
+        let place = folder.join(format!("{}-{round}", world.name));
+        if let Err(finding) = storm(world, calm, &place, &tools, &mut random, &mut totals) {
+            totals.findings.push(format!("{} in {}: {finding}", world.name, place.display()));
+        } else {
+            let _ = fs::remove_dir_all(&place);
+        }
+        totals.rounds += 1;
+    }
+    skipped.iter().for_each(|reason| eprintln!("SKIPPED {reason}"));
+    report(&options, &totals, &skipped, &worlds, start, &folder)
+}
+
+/// The program: `ALBUM_BINARY`, or what the workspace builds.
+pub fn program() -> Result<PathBuf, String> {
+    if let Some(named) = std::env::var_os("ALBUM_BINARY") {
+        return std::path::absolute(&named).map_err(|e| format!("ALBUM_BINARY: {e}"));
+    }
+    run("build", cargo(&["build", "--package", "album-cli"]))?;
+    Ok(target().join("debug/album"))
+}
+
+fn undisturbed(world: &World, folder: &Path) -> Result<Calm, String> {
+    let place = folder.join(format!("{}-undisturbed", world.name));
+    world.prepare(&place)?;
+    // The second time counts: the first one may make what the others share.
+    let _ = world.begin(&place).output();
+    fs::remove_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+    world.prepare(&place)?;
+    let start = Instant::now();
+    let output = world.begin(&place).output().map_err(|e| format!("{}: {e}", world.name))?;
+    let milliseconds = start.elapsed().as_millis() as u64;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(format!("{} fails without any trouble ({}): {said}", world.name, output.status));
+    }
+    Ok(Calm { state: world.state(&place)?, milliseconds })
+}
+
+/// One run from its beginning to its end through trouble, compared with one that had none.
+fn storm(
+    world: &World,
+    calm: &Calm,
+    place: &Path,
+    tools: &Tools,
+    random: &mut Random,
+    totals: &mut Totals,
+) -> Result<(), String> {
+    let mounted = tools.place(place, random)?;
+    world.prepare(place)?;
+    for _ in 0..MOST_TRIES {
+        let mut trouble = TROUBLES[random.below(TROUBLES.len() as u64) as usize];
+        if world.name == "worker" && random.below(4) == 0 {
+            trouble = Trouble::WorkerKill;
+        }
+        let name = trouble.name().to_owned();
+        match tools.disturb(trouble, world, (place, &mounted), calm.milliseconds, random)? {
+            Some(Outcome::Finished { disturbed }) => {
+                *totals.interruptions.entry(name).or_default() += u64::from(disturbed);
+                return world.same(&calm.state, place);
+            }
+            Some(Outcome::Interrupted) => {
+                *totals.interruptions.entry(name).or_default() += 1;
+                world.whole(&calm.state, place)?;
+            }
+            None => {} // not here
+        }
+    }
+    Err(format!("it did not come to an end in {MOST_TRIES} tries"))
+}
+
+fn report(
+    options: &Options,
+    totals: &Totals,
+    skipped: &[String],
+    worlds: &[(World, Option<Calm>)],
+    start: Instant,
+    folder: &Path,
+) -> Result<(), String> {
+    let sum: u64 = totals.interruptions.values().sum();
+    let seen = worlds.iter().filter(|(_, calm)| calm.is_some()).count();
+    let seconds = start.elapsed().as_secs_f64();
+    eprintln!(
+        "== storm, seed {}: {sum} interruptions in {} runs over {seen} of {} worlds, {} differences, {seconds:.0} s",
+        options.seed,
+        totals.rounds,
+        worlds.len(),
+        totals.findings.len()
+    );
+    totals.interruptions.iter().for_each(|(name, count)| eprintln!("{count:>7}  {name}"));
+    let quoted =
+        |texts: &[String]| texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ");
+    let counts: Vec<_> = totals.interruptions.iter().map(|(name, n)| format!("{name:?}: {n}")).collect();
+    let json = format!(
+        "{{\"seed\": {}, \"seconds\": {seconds:.0}, \"runs\": {}, \"worlds\": {seen}, \"interruptions\": {sum}, \"by_kind\": {{{}}}, \
+         \"skipped\": [{}], \"differences\": [{}]}}\n",
+        options.seed,
+        totals.rounds,
+        counts.join(", "),
+        quoted(skipped),
+        quoted(&totals.findings)
+    );
+    let path = folder.join("storm.json");
+    fs::write(&path, json).map_err(|e| format!("{}: {e}", path.display()))?;
+    eprintln!("record   {}", path.display());
+    match totals.findings.is_empty() {
+        true => Ok(()),
+        false => Err(format!("storm: {}", totals.findings.join("\n"))),
+    }
+}
