@@ -4,6 +4,7 @@ use crate::output;
 use album::Error as Failure;
 use album::setup::{Installation, gymnasium, ogbench};
 use album_base::number::seconds;
+use album_base::say;
 use album_data::ogbench::ENVIRONMENTS;
 use album_envs::python;
 use album_report::table::Table;
@@ -48,7 +49,7 @@ struct GymnasiumArgs {
 
 /// Runs `album setup`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let say = &mut |line: &str| eprintln!("{line}");
+    let say = &mut |line: &str| say!("{line}");
     let (made, place, end) = match &args.command {
         Command::Ogbench(place) => {
             let made = ogbench(place.path.as_deref(), &place.python, say)?;

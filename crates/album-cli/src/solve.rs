@@ -3,6 +3,7 @@
 use crate::output;
 use album::Error as Failure;
 use album::solve::{LogRun, SolvedProgram, read_program, refuse_overwriting, table_files};
+use album_base::say;
 use album_tabular::log::{LogColumns, Question};
 use album_tabular::{Behaviour, MudWorld, Solver, TabularError};
 use clap::ValueEnum;
@@ -159,7 +160,7 @@ fn log(args: &Args) -> Result<(), Failure> {
     let run = LogRun::new(&files, &columns, &question)?;
     run.write(args.out.as_deref(), log.report.as_deref())?;
     for warning in &run.report.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     if args.json {
         output::print_json(&run.report)
@@ -194,7 +195,7 @@ fn program(args: &Args) -> Result<(), Failure> {
     let mut solved = SolvedProgram::new(&name, &data, world.as_ref(), (args.gamma, k), weights, solver)?;
     solved.write(args.mps.as_deref(), args.out.as_deref())?;
     for warning in &solved.report.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     if args.json {
         output::print_json(&solved.report)

@@ -8,8 +8,9 @@ use album::report;
 use album::run::{default_directory, finished};
 use album::track::{Target, Tracker};
 use album::{Error as Failure, Finished, Location, Overrides, Preset, Problem, Resolved, Resources, Run};
-use album_base::number::{grouped, seconds};
+use album_base::number::{bytes, grouped, seconds};
 use album_base::progress::{self, Amount, ProgressBar};
+use album_base::say;
 use album_data::{ActionSpace, Description, Source};
 use album_envs::EnvSpec;
 use album_train::{Event, RunResult, StopFlag};
@@ -168,7 +169,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         name: args.name.clone(),
         env: args.env.as_ref().map(|env| env.parse::<EnvSpec>()?.with_args(&args.env_arg)).transpose()?,
         score_range: args.score_range.as_deref().and_then(|range| range.first_chunk().copied()),
-        from: args.from.as_deref().map(absolute).transpose()?,
+        from: args.from.clone(),
         gamma: args.gamma,
         train,
         settings: toml::Table::new(),
@@ -181,32 +182,20 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         set: args.set.clone(),
     })?;
     for line in overridden {
-        eprintln!("note: {line}");
+        say!("note: {line}");
     }
     for line in chosen {
-        eprintln!("chosen from the data: {line}");
+        say!("chosen from the data: {line}");
     }
     let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
     begin(config, &path, args.allow_unbounded, &args.resources.get(), args.track.as_ref(), args.json)
 }
 
-/// A run may be resumed from another directory, so that places are kept whole.
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    // The id of a Minari dataset is no path.
-    if !path.exists() {
-        return Ok(path.to_path_buf());
-    }
-    std::path::absolute(path).map_err(Failure::io(path))
-}
-
 fn source(args: &TrainArgs) -> Result<Option<Source>, Failure> {
-    // What is no path may be the id of a Minari dataset.
-    let place = |path: &PathBuf| if path.exists() { absolute(path) } else { Ok(path.clone()) };
-    let paths = args.data.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-    if paths.is_empty() && !args.log.is_empty() {
+    if args.data.is_empty() && !args.log.is_empty() {
         return Err(Failure::Usage("options that say how a log is read need --data SOURCE".into()));
     }
-    Ok((!paths.is_empty()).then(|| args.log.source(paths)))
+    Ok((!args.data.is_empty()).then(|| args.log.source(args.data.clone())))
 }
 
 /// Begins a run in a new directory.
@@ -219,12 +208,12 @@ fn begin(
     json: bool,
 ) -> Result<(), Failure> {
     if allow_unbounded && let Some(sides) = config.violated_boundedness()? {
-        eprintln!("warning: the boundedness condition is violated, values will fall without bound: {sides}");
+        say!("warning: the boundedness condition is violated, values will fall without bound: {sides}");
     }
     if let Location::Recorded(path, _) = config.problem.locate(config.data.as_deref())?
         && !path.exists()
     {
-        eprintln!("recording {}", path.display());
+        say!("recording {}", path.display());
     }
     go(Run::begin(config, path, allow_unbounded, resources)?, track, json)
 }
@@ -234,7 +223,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let ResumeArgs { run, steps, track, resources, json } = args;
     let (steps, json) = (*steps, *json);
     if let Some(result) = finished(run)?.filter(|result| steps.is_none_or(|steps| steps == result.steps)) {
-        eprintln!("{}: the run is finished; there is nothing to resume", run.display());
+        say!("{}: the run is finished; there is nothing to resume", run.display());
         return print(&result, run, &run.join("report.html"), json);
     }
     go(Run::resume(run, steps, &resources.get())?, track.as_ref(), json)
@@ -244,7 +233,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
     let (config, path) = (run.config(), run.path().to_path_buf());
     let steps = config.train.steps;
-    eprintln!(
+    say!(
         "{} on {}, seed {}: {} steps on {} transitions in {}, into {}",
         config.agent,
         config.problem,
@@ -259,10 +248,11 @@ pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
         path.display()
     );
     if let Problem::Own(own) = &config.problem {
-        eprint!("{}", described(&own.read()?.description));
+        say!("{}", described(&own.read()?.description).trim_end());
     }
+    say!("memory: about {} beside the data", bytes(run.memory()));
     for warning in run.warnings() {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     let mut line = LiveLine::new(steps);
     let mut tracker = Tracker::of_run(track, &run)?;

@@ -5,6 +5,7 @@ use crate::source_args::SourceArgs;
 use album::Error as Failure;
 use album_base::number::seconds;
 use album_base::progress::{self, Amount};
+use album_base::say;
 use album_data::columns::{Import, Imported, import, import_source, verify};
 use album_data::ogbench::TaskName;
 use album_data::{Description, Format, needs_task};
@@ -92,10 +93,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let wall_seconds = start.elapsed().as_secs_f64();
     for warning in &imported.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     for guess in description.iter().flat_map(|description| &description.guesses) {
-        eprintln!("guessed: {guess}");
+        say!("guessed: {guess}");
     }
     if args.json {
         return output::print_json(&Report { folder: target, sources, imported, description, wall_seconds });

@@ -23,6 +23,7 @@ mod part;
 mod tests;
 mod transfer;
 
+use album_base::files::{self, Links};
 use part::Part;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -168,7 +169,7 @@ pub fn fetch(
 
 fn digest(path: &Path) -> Result<(Option<u64>, Option<String>), FetchError> {
     let mut hasher = Sha256::new();
-    let size = std::fs::File::open(path).and_then(|mut file| io::copy(&mut file, &mut hasher));
+    let size = files::open(path, Links::Follow).and_then(|mut file| io::copy(&mut file, &mut hasher));
     Ok((Some(size.map_err(FetchError::io(path))?), Some(format!("{:x}", hasher.finalize()))))
 }
 

@@ -10,15 +10,12 @@ pub use page::page;
 pub use program::{ProgramReport, Sandwich, SolvedProgram, read_program};
 
 use crate::Error;
+use album_base::files;
 use std::path::Path;
 
-/// Refuses to write a result over what it was made from.
+/// Refuses to write a result over what it was made from, whatever name or link it is given by.
 pub fn refuse_overwriting(input: &Path, output: &Path) -> Result<(), Error> {
-    let same = match (input.canonicalize(), output.canonicalize()) {
-        (Ok(input), Ok(output)) => input == output,
-        _ => input == output,
-    };
-    match same {
+    match files::same(input, output) {
         true => Err(Error::Usage(format!(
             "{} is the input; choose another name for the output",
             output.display()

@@ -7,3 +7,4 @@ mod doctor;
 mod export;
 mod fqe;
 mod own;
+mod report;
