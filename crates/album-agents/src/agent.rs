@@ -143,6 +143,12 @@ pub enum AgentError {
     /// Hyperparameters that cannot be read.
     #[error("{0}")]
     Settings(String),
+    /// A size above its bound.
+    #[error(transparent)]
+    TooLarge(#[from] album_base::limits::TooLarge),
+    /// Networks and batches that do not fit into memory.
+    #[error("{0}; choose smaller networks (hidden, ensemble) or a smaller batch_size")]
+    Memory(#[from] album_base::machine::NotEnough),
     /// Discrete actions for an algorithm that needs numbers.
     #[error(
         "the data has {choices} discrete actions, and this agent needs continuous ones; agents that learn discrete actions: {agents}"

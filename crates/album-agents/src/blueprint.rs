@@ -66,7 +66,15 @@ impl Blueprint {
             }
             ActionSpace::Discrete { n } => *n > 0 && self.action_dim == 1,
         });
-        if self.encoding.is_consistent() && self.action_dim > 0 && actions && range {
+        // No data has rows this wide, and arithmetic with more might not fit.
+        let narrow = |width: usize| width <= 1 << 24;
+        let sizes = [self.encoding.observation_dim(), self.action_dim, self.choices().unwrap_or(1)];
+        if self.encoding.is_consistent()
+            && self.action_dim > 0
+            && sizes.into_iter().all(narrow)
+            && actions
+            && range
+        {
             Ok(())
         } else {
             Err(AgentError::Blueprint("its sizes contradict each other".into()))

@@ -9,6 +9,7 @@ use crate::networks::Networks;
 use crate::noise::Noise;
 use crate::parts::head::{all_choices, taken};
 use crate::recorded::RecordedPolicy;
+use album_base::machine;
 use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Pool, Tape, Tensor, Var};
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,14 @@ pub struct Learner {
     seed: u64,
     total_steps: u64,
     tape: Tape,
+    memory: u64,
+}
+
+/// Bytes that an agent takes, from its networks' shapes alone.
+fn memory(setup: &dyn Setup, blueprint: &Blueprint) -> u64 {
+    let mut nets = Networks::counting();
+    setup.build(blueprint.sizes(), &mut nets);
+    nets.counted_bytes(setup.common().batch_size)
 }
 
 impl std::fmt::Debug for Learner {
@@ -73,6 +82,8 @@ impl Learner {
         setup.check()?;
         blueprint.check()?;
         setup.check_actions(&blueprint.action_space())?;
+        let memory = memory(setup, blueprint);
+        machine::check_memory("training these networks", memory)?;
         let mut nets = Networks::new(seed);
         Ok(Learner {
             algorithm: setup.build(blueprint.sizes(), &mut nets),
@@ -82,7 +93,13 @@ impl Learner {
             nets,
             seed,
             total_steps,
+            memory,
         })
+    }
+
+    /// Bytes that training takes beside the data, about.
+    pub fn memory(&self) -> u64 {
+        self.memory
     }
 
     /// What the agent took from its data.

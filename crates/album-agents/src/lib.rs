@@ -59,5 +59,5 @@ pub use noise::Noise;
 pub use parts::critic::{Aggregate, CriticConfig};
 pub use presets::{Preset, PresetFile, Section};
 pub use recorded::{Mark, RecordedPolicy};
-pub use registry::{AGENTS, AgentKind};
+pub use registry::{AGENTS, AgentKind, check_sizes};
 pub use schedule::Decay;

@@ -16,7 +16,17 @@ pub struct NetworkId(usize);
 pub struct Networks {
     entries: Vec<Entry>,
     init: ChaCha8Rng,
+    /// Where networks are only counted: their shapes, with the copies of each. The smallest network stands in for them.
+    counted: Option<Vec<(MlpSpec, u64)>>,
 }
+
+/// Copies of a trained network's parameters: itself and transposed, gradient, two moments, and three that a checkpoint
+/// makes of them.
+const TRAINED: u64 = 8;
+/// Of one that is not: itself, transposed, and the checkpoint's.
+const FOLLOWING: u64 = 3;
+/// How often a row goes through a network, forward and back.
+const PASSES: u64 = 3;
 
 struct Entry {
     name: String,
@@ -68,7 +78,33 @@ impl Index<NetworkId> for Networks {
 impl Networks {
     /// None yet; their weights will be drawn by `seed`.
     pub fn new(seed: u64) -> Self {
-        Networks { entries: Vec::new(), init: rng::stream(seed, "init") }
+        Networks { entries: Vec::new(), init: rng::stream(seed, "init"), counted: None }
+    }
+
+    /// None yet, and there will be none: those that are added are only counted.
+    pub(crate) fn counting() -> Self {
+        Networks { counted: Some(Vec::new()), ..Networks::new(0) }
+    }
+
+    /// Bytes that what was counted takes in training with batches of so many rows, about.
+    pub(crate) fn counted_bytes(&self, rows: usize) -> u64 {
+        let bytes = |(spec, copies): &(MlpSpec, u64)| {
+            let parameters = spec.parameter_bytes()?.checked_mul(*copies)?;
+            parameters.checked_add(spec.row_bytes()?.checked_mul(PASSES)?.checked_mul(rows as u64)?)
+        };
+        let all = self.counted.iter().flatten().map(|counted| bytes(counted).unwrap_or(u64::MAX));
+        all.fold(0, u64::saturating_add)
+    }
+
+    /// Makes a network, or counts it.
+    fn make(&mut self, spec: MlpSpec, copies: u64) -> Mlp {
+        match &mut self.counted {
+            Some(counted) => {
+                counted.push((spec, copies));
+                Mlp::new(MlpSpec::new(1, &[], 1), &mut self.init)
+            }
+            None => Mlp::new(spec, &mut self.init),
+        }
     }
 
     /// Adds a value network (Q or V, or an ensemble of them).
@@ -82,7 +118,7 @@ impl Networks {
     }
 
     fn add_trained(&mut self, name: &str, spec: MlpSpec, learning_rate: f64, is_value: bool) -> NetworkId {
-        let net = Mlp::new(spec, &mut self.init);
+        let net = self.make(spec, TRAINED);
         let adam = Adam::new(&net, learning_rate);
         self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Trained { adam, learning_rate } })
     }
@@ -91,12 +127,15 @@ impl Networks {
     pub fn target(&mut self, name: &str, of: NetworkId, tau: f64) -> NetworkId {
         let online = &self.entries[of.0];
         let (net, is_value) = (online.net.clone(), online.is_value);
+        if let Some(counted) = &mut self.counted {
+            counted.push((counted[of.0].0.clone(), FOLLOWING));
+        }
         self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Target { of, tau: tau as f32 } })
     }
 
     /// Adds a network that stays as it is drawn.
     pub fn fixed(&mut self, name: &str, spec: MlpSpec) -> NetworkId {
-        let net = Mlp::new(spec, &mut self.init);
+        let net = self.make(spec, FOLLOWING);
         self.add(Entry { name: name.to_owned(), net, is_value: false, role: Role::Fixed })
     }
 

@@ -7,7 +7,7 @@ use crate::agents::{
 };
 use crate::algorithm::Setup;
 use crate::presets::{self, Preset, PresetFile};
-use album_base::suggest;
+use album_base::{limits, suggest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -123,6 +123,7 @@ impl AgentKind {
 
     /// Reads hyperparameters and refuses what is outside its domain.
     pub fn setup(&self, settings: &toml::Table) -> Result<Box<dyn Setup>, AgentError> {
+        check_sizes(settings)?;
         let setup = match (self.parse)(settings.clone()) {
             Ok(setup) => setup,
             Err(error) => return Err(self.blame(settings, &error)?),
@@ -144,5 +145,62 @@ impl AgentKind {
             }
         }
         Ok(AgentError::Settings(error.message().to_owned()))
+    }
+}
+
+/// Refuses sizes above their bounds, in lists and tables too.
+pub fn check_sizes(settings: &toml::Table) -> Result<(), AgentError> {
+    settings.iter().try_for_each(|(key, value)| check_size(key, value))
+}
+
+fn check_size(key: &str, value: &toml::Value) -> Result<(), AgentError> {
+    match value {
+        // Negative ones are refused by their types.
+        toml::Value::Integer(number) => Ok(limits::check(key, number.max(&0).cast_unsigned())?),
+        toml::Value::Array(list) if list.len() > limits::LONGEST_LIST => {
+            let (found, most) = (list.len(), limits::LONGEST_LIST);
+            Err(AgentError::Settings(format!("{key} has {found} entries; expected at most {most}")))
+        }
+        toml::Value::Array(list) => list.iter().try_for_each(|value| check_size(key, value)),
+        toml::Value::Table(table) => check_sizes(table),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every whole number of every agent has a bound, and far beyond it is an error with the name of the key.
+    #[test]
+    fn no_size_is_without_bound() {
+        for kind in AGENTS {
+            for (key, default) in kind.defaults().unwrap() {
+                let huge = toml::Value::Integer(i64::MAX);
+                let huge = match default {
+                    toml::Value::Integer(_) => huge,
+                    toml::Value::Array(_) => toml::Value::Array(vec![huge, toml::Value::Integer(2)]),
+                    _ => continue,
+                };
+                assert!(
+                    limits::most(&key).is_some(),
+                    "{}: {key} has no bound in album_base::limits",
+                    kind.name
+                );
+                let mut settings = kind.defaults().unwrap();
+                settings.insert(key.clone(), huge);
+                let message = kind.setup(&settings).map(|_| ()).unwrap_err().to_string();
+                let expected = format!("{key} = 9223372036854775807; expected at most ");
+                assert!(message.starts_with(&expected), "{}: {message}", kind.name);
+            }
+        }
+    }
+
+    #[test]
+    fn endless_lists_are_refused() {
+        let mut settings = AGENTS[0].defaults().unwrap();
+        settings.insert("hidden".into(), toml::Value::Array(vec![toml::Value::Integer(1); 101]));
+        let message = AGENTS[0].setup(&settings).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(message, "hidden has 101 entries; expected at most 100");
     }
 }

@@ -9,7 +9,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::files::{self, Links};
 
 /// Replaces `path` by a file of these bytes, or leaves it as it was.
 ///
@@ -23,9 +25,45 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// # }
 /// ```
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = AtomicFile::create(path)?;
+    write_with(path, bytes, Links::Follow)
+}
+
+/// The same for a path at which there may be a link: in a folder that may be somebody else's it is refused.
+pub fn write_with(path: &Path, bytes: &[u8], links: Links) -> io::Result<()> {
+    let mut file = AtomicFile::create_with(path, links)?;
     file.write_all(bytes)?;
     file.commit()
+}
+
+/// Replaces several files of a folder, which is made if it is missing: all of them are on the disk before the first takes
+/// its place, so that a full disk leaves all as they were. The error comes with the file it is about.
+pub fn write_together(
+    folder: &Path,
+    files: impl IntoIterator<Item = (String, String)>,
+) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
+    let at = |path: &Path| {
+        let path = path.to_path_buf();
+        move |e| (path, e)
+    };
+    let made = !folder.exists();
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    let write = || {
+        let mut written = Vec::new();
+        for (name, content) in files {
+            let path = folder.join(name);
+            let mut file = AtomicFile::create(&path).map_err(at(&path))?;
+            file.write_all(content.as_bytes()).and_then(|()| file.file.sync_all()).map_err(at(&path))?;
+            written.push((path, file));
+        }
+        Ok(written)
+    };
+    let written = write().inspect_err(|_| {
+        if made {
+            let _ = fs::remove_dir(folder); // only if nobody else put something into it
+        }
+    })?;
+    let commit = |(path, file): (PathBuf, AtomicFile)| file.commit().map_err(at(&path)).map(|()| path);
+    written.into_iter().map(commit).collect()
 }
 
 /// A file that appears under its name only on [`commit`](Self::commit).
@@ -45,6 +83,14 @@ impl AtomicFile {
     /// A symbolic link is followed, and an existing file's permissions are kept.
     /// Anything but a regular file (a directory, a device) is refused.
     pub fn create(path: &Path) -> io::Result<Self> {
+        Self::create_with(path, Links::Follow)
+    }
+
+    /// The same, but for the choice of what a link stands for.
+    pub fn create_with(path: &Path, links: Links) -> io::Result<Self> {
+        if links == Links::Refuse && path.is_symlink() {
+            files::open(path, links)?; // says what it found
+        }
         let (target, permissions) = match fs::canonicalize(path) {
             Ok(target) => {
                 let metadata = fs::metadata(&target)?;
@@ -119,6 +165,7 @@ pub struct AtomicFolder {
 impl AtomicFolder {
     /// Starts a new version of the folder `target`.
     pub fn create(target: &Path) -> io::Result<Self> {
+        sweep(target);
         let (temporary, ()) = create_beside(target, |path| fs::create_dir(path))?;
         Ok(Self { temporary: Some(temporary), target: target.to_path_buf() })
     }
@@ -186,6 +233,69 @@ fn create_beside<T>(target: &Path, create: impl Fn(&Path) -> io::Result<T>) -> i
             Err(e) => return Err(e),
         }
     }
+}
+
+/// How long a temporary file or folder of a process that is gone is left alone. Whoever works on one from another machine
+/// writes to it more often.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Removes what killed processes of this user left beside a target, before something large is written there again. What
+/// cannot be removed does no harm.
+pub fn sweep(target: &Path) {
+    let Some(name) = target.file_name().and_then(|name| name.to_str()) else { return };
+    for entry in fs::read_dir(directory_of(target)).into_iter().flatten().flatten() {
+        let process = entry.file_name().to_str().and_then(|found| process_of(found, name));
+        let path = entry.path();
+        if !process.is_some_and(|process| !is_alive(process)) || !is_mine(&path) || !is_abandoned(&path) {
+            continue;
+        }
+        let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+    }
+}
+
+/// The process that made a temporary name for a target.
+fn process_of(found: &str, target: &str) -> Option<u32> {
+    let made = found.strip_prefix('.')?.strip_prefix(target)?.strip_prefix('.')?.strip_suffix(".tmp")?;
+    let mut numbers = made.split('-').map(|digits| u128::from_str_radix(digits, 16).ok());
+    let (Some(process), Some(_), Some(_), None) =
+        (numbers.next()?, numbers.next()?, numbers.next()?, numbers.next())
+    else {
+        return None;
+    };
+    u32::try_from(process).ok()
+}
+
+#[cfg(unix)]
+fn is_alive(process: u32) -> bool {
+    use rustix::process::{Pid, test_kill_process};
+    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
+    test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
+}
+
+#[cfg(not(unix))]
+fn is_alive(_process: u32) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn is_mine(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let me = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(path).is_ok_and(|found| found.uid() == me && !found.is_symlink())
+}
+
+#[cfg(not(unix))]
+fn is_mine(path: &Path) -> bool {
+    !path.is_symlink()
+}
+
+/// Whether neither it nor a file in it was touched for a while.
+fn is_abandoned(path: &Path) -> bool {
+    let old = |path: &Path| {
+        let changed = fs::symlink_metadata(path).and_then(|found| found.modified());
+        changed.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > ABANDONED))
+    };
+    old(path) && fs::read_dir(path).into_iter().flatten().flatten().all(|entry| old(&entry.path()))
 }
 
 fn directory_of(path: &Path) -> PathBuf {
@@ -256,6 +366,21 @@ mod tests {
     }
 
     #[test]
+    fn several_files_change_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |names: [&str; 2], text: &str| names.map(|name| (name.to_owned(), text.to_owned()));
+        let folder = dir.path().join("new/report");
+        write_together(&folder, of(["a", "b"], "old")).unwrap();
+        fs::create_dir(folder.join("c")).unwrap(); // cannot be replaced by a file
+        let (path, _) = write_together(&folder, of(["a", "c"], "new")).unwrap_err();
+        assert_eq!(path, folder.join("c"));
+        assert_eq!(fs::read(folder.join("a")).unwrap(), b"old");
+        assert_eq!(names(&folder), ["a", "b", "c"]);
+        assert!(write_together(&dir.path().join("none"), of(["a", "b/c"], "new")).is_err());
+        assert!(!dir.path().join("none").exists());
+    }
+
+    #[test]
     fn dropping_leaves_no_trace() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
@@ -309,6 +434,51 @@ mod tests {
             looking.join().unwrap();
         });
         assert_eq!(names(dir.path()), ["folder"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_killed_processes_left_is_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("log.columns");
+        // No process has a number this high.
+        let left = |process: u32, name: &str, age: Duration| {
+            let path = dir.path().join(format!(".{name}.{process:x}-0-17f.tmp"));
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("observations.f32"), [0; 8]).unwrap();
+            for path in [path.join("observations.f32"), path] {
+                File::open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+            }
+        };
+        let day = Duration::from_secs(86_400);
+        left(0x7fff_fffe, "log.columns", day);
+        left(0x7fff_fffd, "log.columns", Duration::from_secs(60)); // somebody on another machine may still write to it
+        left(std::process::id(), "log.columns", day);
+        left(0x7fff_fffe, "other.columns", day);
+        fs::create_dir(dir.path().join(".log.columns.mine.tmp")).unwrap();
+        drop(AtomicFolder::create(&target).unwrap());
+        let mine = format!(".log.columns.{:x}-0-17f.tmp", std::process::id());
+        let mut kept = [
+            ".log.columns.7ffffffd-0-17f.tmp",
+            ".log.columns.mine.tmp",
+            ".other.columns.7ffffffe-0-17f.tmp",
+            &mine,
+        ];
+        kept.sort_unstable();
+        assert_eq!(names(dir.path()), kept);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_refused_where_it_may_be_a_strangers() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("x"), dir.path().join("link"));
+        write(&path, b"old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(files::is_wrong_kind(&write_with(&link, b"new", Links::Refuse).unwrap_err()));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        write_with(&path, b"new", Links::Refuse).unwrap();
+        write_with(&dir.path().join("y"), b"new", Links::Refuse).unwrap();
     }
 
     #[test]

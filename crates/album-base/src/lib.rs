@@ -2,6 +2,10 @@
 //!
 //! - [`rng`]: named, counter-based random streams of one master seed.
 //! - [`atomic`]: files and folders that are either complete or untouched.
+//! - [`files`]: regular files only, for folders of strangers.
+//! - [`limits`]: upper bounds of all sizes that people give.
+//! - [`machine`]: the memory of this machine.
+//! - [`console`]: lines on standard error and output that cannot end the program.
 //! - [`disk`]: free space on the disk of a path.
 //! - [`cache`]: where downloads and recordings are kept.
 //! - [`hex`]: bytes as hexadecimal digits.
@@ -9,6 +13,7 @@
 //! - [`number`]: numbers as people read them.
 //! - [`progress`]: progress bars in one style.
 //! - [`text`]: words broken into lines.
+//! - [`threads`]: work on several threads, as far as there are some.
 //! - [`spread`]: a few of many, evenly spread.
 //!
 //! ```
@@ -22,11 +27,16 @@
 
 pub mod atomic;
 pub mod cache;
+pub mod console;
 pub mod disk;
+pub mod files;
 pub mod hex;
+pub mod limits;
+pub mod machine;
 pub mod number;
 pub mod progress;
 pub mod rng;
 pub mod spread;
 pub mod suggest;
 pub mod text;
+pub mod threads;

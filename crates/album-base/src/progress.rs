@@ -48,7 +48,7 @@ pub fn show(bar: &ProgressBar, amount: Amount) {
 
 /// Writes a line to standard error, above the bar if there is one.
 pub fn say(bar: &ProgressBar, line: &str) {
-    bar.suspend(|| eprintln!("{line}"));
+    bar.suspend(|| crate::say!("{line}"));
 }
 
 #[cfg(test)]

@@ -1,5 +1,21 @@
 //! Text for people.
 
+use std::borrow::Cow;
+
+/// A text as a cell of a CSV file: one that spreadsheets would take for a formula is shown as text by an apostrophe.
+///
+/// ```
+/// use album_base::text::cell;
+/// assert_eq!(cell("=HYPERLINK(...)"), "'=HYPERLINK(...)");
+/// assert_eq!(cell("-0.5"), "-0.5");
+/// ```
+pub fn cell(text: &str) -> Cow<'_, str> {
+    match text.starts_with(['=', '+', '@', '\t', '\r']) {
+        true => Cow::Owned(format!("'{text}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// Columns that text takes on a terminal; combining marks take none.
 pub fn columns(text: &str) -> usize {
     text.chars().filter(|c| !matches!(*c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}')).count()

@@ -4,6 +4,7 @@ use crate::output;
 use crate::resources::ResourceArgs;
 use album::Error as Failure;
 use album::judge::{Look, judge};
+use album_base::say;
 use album_train::StopFlag;
 use std::path::PathBuf;
 
@@ -43,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let look = Look { episodes, step, seed, videos, critic };
     let judged = judge(&args.run, &look, &args.resources.get(), &StopFlag::on_signals()?)?;
     for warning in &judged.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     output::show(args.json, &judged, || judged.to_string())
 }

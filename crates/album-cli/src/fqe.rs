@@ -5,6 +5,7 @@ use crate::source_args::SourceArgs;
 use album::fqe::{Request, evaluate_run};
 use album::{Error as Failure, Resources};
 use album_base::progress::{self, Amount};
+use album_base::say;
 use album_train::StopFlag;
 use std::path::PathBuf;
 
@@ -63,7 +64,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let found = found?;
     for warning in &found.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     output::show(args.json, &found, || found.to_string())
 }

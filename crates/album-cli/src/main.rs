@@ -23,7 +23,8 @@ mod train;
 mod verify;
 
 use album::Error as Failure;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use album_base::{limits, say};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Offline reinforcement learning from the Lifted Bellman Linear Program
@@ -92,14 +93,64 @@ fn dispatch(command: Command) -> Result<(), Failure> {
 
 fn main() -> ExitCode {
     let matches = help::arrange(Cli::command()).get_matches();
-    match Cli::from_arg_matches(&matches)
-        .map_err(|e| Failure::Usage(e.to_string()))
+    match check_sizes(&matches)
+        .and_then(|()| Cli::from_arg_matches(&matches).map_err(|e| Failure::Usage(e.to_string())))
         .and_then(|cli| dispatch(cli.command))
     {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            say!("error: {failure}");
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// Refuses numbers of options above the bounds that their names have.
+fn check_sizes(matches: &ArgMatches) -> Result<(), Failure> {
+    for name in matches.ids().map(|id| id.as_str()).filter(|name| limits::most(name).is_some()) {
+        for text in matches.try_get_raw(name).ok().flatten().into_iter().flatten() {
+            // What is no number is refused by its type.
+            if let Some(number) = text.to_str().and_then(|text| text.parse::<u128>().ok()) {
+                limits::check(name, number).map_err(|error| Failure::Usage(format!("--{error}")))?;
+            }
+        }
+    }
+    matches.subcommand().map_or(Ok(()), |(_, inner)| check_sizes(inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::any::TypeId;
+    use std::num::NonZero;
+
+    /// Whole numbers that are no sizes, or have a range of their own.
+    const FREE: [&str; 5] = ["seed", "seeds", "min_count", "parent", "check"];
+
+    fn numbers_without_bound(command: &clap::Command, found: &mut Vec<String>) {
+        let numbers = [
+            TypeId::of::<usize>(),
+            TypeId::of::<u64>(),
+            TypeId::of::<u32>(),
+            TypeId::of::<NonZero<usize>>(),
+            TypeId::of::<i64>(),
+        ];
+        for arg in command.get_arguments() {
+            let (kind, name) = (arg.get_value_parser().type_id(), arg.get_id().as_str());
+            if numbers.iter().any(|number| kind == *number)
+                && limits::most(name).is_none()
+                && !FREE.contains(&name)
+            {
+                found.push(format!("{} --{name}", command.get_name()));
+            }
+        }
+        command.get_subcommands().for_each(|inner| numbers_without_bound(inner, found));
+    }
+
+    #[test]
+    fn every_number_of_an_option_has_a_bound() {
+        let mut found = Vec::new();
+        numbers_without_bound(&Cli::command(), &mut found);
+        assert!(found.is_empty(), "{found:?}: give them one in album_base::limits");
     }
 }

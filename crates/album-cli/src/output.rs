@@ -1,8 +1,8 @@
 //! Standard output.
 
 use album::Error as Failure;
+use album_base::console;
 use serde::Serialize;
-use std::io::Write;
 
 /// Prints the result of a command: one JSON object with `--json`, and text for people without.
 pub fn show(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
@@ -11,10 +11,7 @@ pub fn show(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -
 
 /// Writes to standard output; a closed pipe (`album ... | head`) ends quietly.
 pub fn print(text: &str) -> Result<(), Failure> {
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|source| Failure::Io { what: "standard output".into(), source }),
-    }
+    console::print(text).map_err(|source| Failure::Io { what: "standard output".into(), source })
 }
 
 /// Writes the one JSON object of a `--json` run.

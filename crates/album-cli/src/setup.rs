@@ -3,6 +3,7 @@
 use crate::output;
 use album::Error as Failure;
 use album::setup::{gymnasium, ogbench};
+use album_base::say;
 use std::path::PathBuf;
 
 /// The subcommands of `album setup`.
@@ -44,7 +45,7 @@ struct GymnasiumArgs {
 
 /// Runs `album setup`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let say = &mut |line: &str| eprintln!("{line}");
+    let say = &mut |line: &str| say!("{line}");
     let (made, json) = match &args.command {
         Command::Ogbench(Place { path, python, json }) => (ogbench(path.as_deref(), python, say)?, *json),
         Command::Gymnasium(GymnasiumArgs { packages, place: Place { path, python, json } }) => {

@@ -8,6 +8,7 @@ use album::config::{self, RunConfig};
 use album::run::{default_directory, finished};
 use album::track::{Target, Tracker};
 use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, Resources, Run};
+use album_base::say;
 use album_envs::EnvSpec;
 use album_train::{Event, StopFlag};
 use clap::ValueEnum;
@@ -157,16 +158,15 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     if let Some(share) = args.holdout {
         train.insert("holdout".into(), share.into());
     }
-    let data = args.data.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
     let Resolved { config, overridden, chosen } = config::resolve(&Overrides {
         problem: args.task.as_deref().map(str::parse).transpose()?,
         agent: args.agent.clone(),
         seed: args.seed,
-        data: args.log.optional(data)?,
+        data: args.log.optional(args.data.clone())?,
         name: args.name.clone(),
         env: args.env.as_ref().map(|env| env.parse::<EnvSpec>()?.with_args(&args.env_arg)).transpose()?,
         score_range: args.score_range.as_deref().and_then(|range| range.first_chunk().copied()),
-        from: args.from.as_deref().map(absolute).transpose()?,
+        from: args.from.clone(),
         gamma: args.gamma,
         train,
         settings: toml::Table::new(),
@@ -179,22 +179,13 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         set: args.set.clone(),
     })?;
     for line in overridden {
-        eprintln!("note: {line}");
+        say!("note: {line}");
     }
     for line in chosen {
-        eprintln!("chosen from the data: {line}");
+        say!("chosen from the data: {line}");
     }
     let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
     begin(config, &path, args.allow_unbounded, &args.resources.get(), args.track.as_ref(), args.json)
-}
-
-/// A run may be resumed from another directory, so paths are kept absolute.
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    // What does not exist may be the id of a Minari dataset.
-    if !path.exists() {
-        return Ok(path.to_path_buf());
-    }
-    std::path::absolute(path).map_err(Failure::io(path))
 }
 
 /// Begins a run in a new directory.
@@ -207,12 +198,12 @@ fn begin(
     json: bool,
 ) -> Result<(), Failure> {
     if allow_unbounded && let Some(sides) = config.violated_boundedness()? {
-        eprintln!("warning: the boundedness condition is violated, values will fall without bound: {sides}");
+        say!("warning: the boundedness condition is violated, values will fall without bound: {sides}");
     }
     if let Location::Recorded(path, _) = config.problem.locate(config.data.as_deref())?
         && !path.exists()
     {
-        eprintln!("recording {}", path.display());
+        say!("recording {}", path.display());
     }
     go(Run::begin(config, path, allow_unbounded, resources)?, track, json)
 }
@@ -222,7 +213,7 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let ResumeArgs { run, steps, track, resources, json } = args;
     let (steps, json) = (*steps, *json);
     if let Some(done) = finished(run)?.filter(|done| steps.is_none_or(|steps| steps == done.result.steps)) {
-        eprintln!("{}: the run is finished; there is nothing to resume", run.display());
+        say!("{}: the run is finished; there is nothing to resume", run.display());
         return print(done, json).map(drop);
     }
     go(Run::resume(run, steps, &resources.get())?, track.as_ref(), json)
@@ -231,9 +222,9 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
 /// Trains to the end or until a signal, with a live line; prints the result.
 pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
     let steps = run.config().train.steps;
-    eprintln!("{}", run.introduction()?);
+    say!("{}", run.introduction()?);
     for warning in run.warnings() {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     let mut line = LiveLine::new(steps);
     let mut tracker = Tracker::of_run(track, &run)?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use album_base::suggest;
+use album_base::{files, suggest};
 
 /// The file, and within an archive the array, that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,6 +39,13 @@ impl fmt::Display for Place {
             Some(key) => write!(f, ": array `{}`", key.escape_debug()),
             None => Ok(()),
         }
+    }
+}
+
+impl DataError {
+    /// Whether the system failed, rather than the file being wrong.
+    pub fn is_io(&self) -> bool {
+        matches!(self, DataError::Io { source, .. } if !files::is_wrong_kind(source))
     }
 }
 
@@ -254,6 +261,17 @@ pub enum DataError {
         place: Place,
         /// What was found and what was expected.
         problem: String,
+    },
+
+    /// Replacing an imported folder would delete what somebody put into it.
+    #[error(
+        "{place}: is not replaced, because {found} in it is not of an import; move it away or choose another name"
+    )]
+    Foreign {
+        /// The folder that was to be replaced.
+        place: Place,
+        /// The first such thing.
+        found: String,
     },
 
     /// A folder of columns would take the place of something else.

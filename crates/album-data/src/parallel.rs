@@ -24,21 +24,17 @@ pub(crate) fn parallel<T: Send>(
     let results: Vec<Mutex<Option<Result<T, DataError>>>> = (0..tasks).map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
     let failed = AtomicUsize::new(usize::MAX);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= tasks || i > failed.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let result = run(i);
-                    if result.is_err() {
-                        failed.fetch_min(i, Ordering::Relaxed);
-                    }
-                    *results[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-                }
-            });
+    album_base::threads::share(threads, || {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= tasks || i > failed.load(Ordering::Relaxed) {
+                break;
+            }
+            let result = run(i);
+            if result.is_err() {
+                failed.fetch_min(i, Ordering::Relaxed);
+            }
+            *results[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         }
     });
     let results =

@@ -81,6 +81,10 @@ pub enum EnvError {
     #[error(transparent)]
     Worker(#[from] WorkerError),
 
+    /// A recording that does not fit into memory.
+    #[error(transparent)]
+    Memory(#[from] album_base::machine::NotEnough),
+
     /// The file exists and holds something else. It is left as it is.
     #[error("{}: found {found}, expected {expected}; move the file away or choose another name", .path.display())]
     OtherData {
@@ -99,7 +103,7 @@ impl EnvError {
     pub fn is_environment(&self) -> bool {
         match self {
             EnvError::Worker(_) | EnvError::OtherSpaces { .. } | EnvError::Failed(_) => true,
-            EnvError::Data(DataError::Io { .. }) => true,
+            EnvError::Data(e) => e.is_io(),
             EnvError::Python(e) => e.is_io(),
             _ => false,
         }

@@ -1,9 +1,9 @@
 //! Checks on an experiment's file that its types cannot make.
 
-use crate::experiment::{Experiment, Grid, Scale};
+use crate::experiment::{Command, Experiment, Grid, Scale};
 use crate::measure::METRICS;
 use crate::published::Published;
-use album_base::suggest;
+use album_base::{limits, suggest};
 use std::collections::BTreeSet;
 
 /// More seeds than this are a typing error.
@@ -62,6 +62,9 @@ fn of_a_scale(experiment: &Experiment, scale: Scale, grid: &Grid) -> Result<(), 
     }
     if let Some((environment, _)) = grid.tasks.iter().find(|(_, numbers)| numbers.is_empty()) {
         return Err(format!("has no task of {environment}: expected numbers from 1 to 5"));
+    }
+    if let Some(Command::Cost(options)) = &grid.command {
+        limits::check("rounds", options.rounds as u64).map_err(|e| e.to_string())?;
     }
     experiment.specs(scale).map_err(|e| e.to_string())?;
     Ok(())

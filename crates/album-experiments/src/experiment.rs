@@ -3,6 +3,7 @@
 use crate::check::check;
 use crate::error::ExperimentError;
 use album::Preset;
+use album_base::files::{self, Links};
 use album_base::suggest;
 use album_data::ogbench::TaskName;
 use serde::{Deserialize, Serialize};
@@ -293,7 +294,7 @@ impl Experiment {
     /// The experiment of that name, or of a file that ends in `.toml`.
     pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
         if name.ends_with(".toml") {
-            let text = std::fs::read_to_string(name)
+            let text = files::read_text(Path::new(name), Links::Follow, 16 << 20)
                 .map_err(|source| ExperimentError::Io { place: name.to_owned(), source })?;
             let stem =
                 Path::new(name).file_stem().map_or(String::new(), |s| s.to_string_lossy().into_owned());

@@ -5,6 +5,7 @@ use crate::experiment::Command;
 use crate::plan::{PlannedRun, Request, Work};
 use crate::results::{FailureNote, Results, State, write_json};
 use album::{Error, Resources, config};
+use album_base::files::{self, Links};
 use album_train::{RunDir, TrainError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -57,9 +58,18 @@ impl Job {
 
     /// Reads a job and the results folder that it is for.
     pub fn read(file: &Path) -> Result<(Job, Results), Error> {
-        let text = std::fs::read(file).map_err(Error::io(file))?;
+        let text = files::read(file, Links::Follow, 16 << 20).map_err(Error::io(file))?;
         let JobFile { results, work } = serde_json::from_slice(&text)
             .map_err(|e| Error::Config(format!("{}: not a job of `album reproduce`: {e}", file.display())))?;
+        if let JobWork::Command { id, .. } | JobWork::Train { id, .. } = &work
+            && Path::new(id).file_name() != Some(id.as_ref())
+        {
+            return Err(Error::Config(format!(
+                "{}: found the run `{}`, expected a name",
+                file.display(),
+                id.escape_debug()
+            )));
+        }
         let job = match work {
             JobWork::Report(request) => Job::Report(request),
             JobWork::Command { id, command } => Job::Run(PlannedRun { id, work: Work::Command(command) }),

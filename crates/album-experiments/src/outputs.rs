@@ -2,6 +2,7 @@
 
 use crate::cost::Costs;
 use crate::error::ReportError;
+use album_base::files::{self, Links};
 use album_plot::Figure;
 use album_report::table::Table;
 use std::path::{Path, PathBuf};
@@ -27,19 +28,20 @@ pub(crate) fn read(folder: &Path) -> Result<Outputs, ReportError> {
     paths.sort();
     for path in paths {
         let name = path.file_stem().map_or(String::new(), |stem| stem.to_string_lossy().into_owned());
-        let text = || std::fs::read_to_string(&path).map_err(ReportError::io(&path));
+        let text =
+            || files::read_text(&path, Links::Refuse, files::LONGEST_TEXT).map_err(ReportError::io(&path));
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("svg") => {
                 let figure = Figure::parse(&text()?).ok_or_else(|| ReportError::Figure(path.clone()))?;
                 outputs.figures.push((name, figure));
             }
             Some("csv") => {
-                let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_path(&path);
-                let records = reader.as_mut().map(|reader| reader.deserialize().collect::<Result<_, _>>());
-                match records {
-                    Ok(Ok(rows)) => outputs.tables.push((name, rows)),
-                    Ok(Err(e)) => return Err(ReportError::io(&path)(e.into())),
-                    Err(e) => return Err(ReportError::io(&path)(std::io::Error::other(e.to_string()))),
+                let text = text()?;
+                let mut reader =
+                    csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+                match reader.deserialize().collect::<Result<_, _>>() {
+                    Ok(rows) => outputs.tables.push((name, rows)),
+                    Err(e) => return Err(ReportError::io(&path)(e.into())),
                 }
             }
             Some("json") if name == "cost" => {

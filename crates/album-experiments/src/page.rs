@@ -28,7 +28,7 @@ pub struct Written {
 }
 
 /// Writes `index.html` about the studies into the folder `out`, and each table as `.csv` and `.tex` and each figure as
-/// `.svg` beside it. All is made before anything is written, and each file is replaced at once.
+/// `.svg` beside it. All is made and on the disk before anything is replaced.
 pub fn write(studies: &[Study], out: &Path) -> Result<Written, ReportError> {
     if out.exists() && !out.is_dir() {
         return Err(ReportError::NotAFolder(out.to_path_buf()));
@@ -47,15 +47,11 @@ pub fn write(studies: &[Study], out: &Path) -> Result<Written, ReportError> {
     }
     page = page.footer(format!("Written by album {}.", env!("CARGO_PKG_VERSION")));
 
-    std::fs::create_dir_all(out).map_err(ReportError::io(out))?;
-    let mut written = Written { page: out.join("index.html"), files: Vec::new() };
-    for (name, content) in &files {
-        let path = out.join(name);
-        atomic::write(&path, content.as_bytes()).map_err(ReportError::io(&path))?;
-        written.files.push(path);
-    }
-    atomic::write(&written.page, page.render().as_bytes()).map_err(ReportError::io(&written.page))?;
-    Ok(written)
+    let all = files.into_iter().chain([("index.html".to_owned(), page.render())]);
+    let mut files =
+        atomic::write_together(out, all).map_err(|(path, source)| ReportError::io(&path)(source))?;
+    let page = files.pop().unwrap_or_default();
+    Ok(Written { page, files })
 }
 
 /// The studies with names that are different and fit for files.

@@ -129,7 +129,8 @@ impl Plan {
                 environment(&spec.task),
                 spec.task.task(),
                 spec.seed,
-                digest(&config.to_toml()?)
+                // The same wherever the experiment is run.
+                digest(&RunConfig { data: spec.data.clone(), ..config.clone() }.to_toml()?)
             );
             let place = *places.entry(id.clone()).or_insert_with(|| {
                 let work = Work::Train { config: Box::new(config), allow_unbounded: spec.allow_unbounded };
@@ -169,7 +170,7 @@ impl Plan {
             let problem = Problem::from(spec.task);
             match problem.locate(spec.data.as_deref()) {
                 Ok(Location::Found(path)) if !path.exists() => {
-                    return Err(Error::Config(format!("{}: no such file or folder", path.display())));
+                    return Err(Error::io(&path)(std::io::ErrorKind::NotFound.into()));
                 }
                 Ok(_) => {}
                 Err(Error::Config(_)) => {

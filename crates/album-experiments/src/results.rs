@@ -14,11 +14,11 @@
 use crate::plan::{PlannedRun, Work};
 use album::Error;
 use album_base::atomic;
+use album_base::files::{self, Links};
 use album_train::{Records, RunDir, RunResult};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -120,7 +120,7 @@ impl Results {
     /// A folder to look at, which need not exist. One of another version is refused.
     pub fn at(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FORMAT_FILE);
-        match std::fs::read_to_string(&path) {
+        match files::read_text(&path, Links::Refuse, SHORT) {
             Ok(text) => {
                 let refuse = |what: String| {
                     Error::Config(format!(
@@ -234,7 +234,7 @@ impl Results {
     /// Notes that a run is finished, for [`Results::list`]; the run's own files say so too.
     pub fn mark_finished(&self, id: &str) -> Result<(), Error> {
         let path = self.folder.join("finished").join(id);
-        std::fs::write(&path, []).map_err(Error::io(&path))
+        atomic::write_with(&path, &[], Links::Refuse).map_err(Error::io(&path))
     }
 
     /// The state of a run, by its own files.
@@ -250,7 +250,8 @@ impl Results {
         if RunDir::is_locked(&path) {
             return State::Running;
         }
-        let note = std::fs::read(self.note(&run.id)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let note = files::read(&self.note(&run.id), Links::Refuse, SHORT).ok();
+        let note = note.and_then(|text| serde_json::from_slice(&text).ok());
         match note {
             Some(note) => State::Failed(note),
             None if path.join("config.toml").is_file() => State::Interrupted,
@@ -260,7 +261,7 @@ impl Results {
 
     /// The outcome of a training run, if it has one.
     pub fn result(&self, id: &str) -> Option<RunResult> {
-        let text = std::fs::read(self.run(id).join("result.json")).ok()?;
+        let text = files::read(&self.run(id).join("result.json"), Links::Refuse, files::LONGEST_TEXT).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
@@ -296,10 +297,13 @@ impl Results {
     }
 }
 
+/// The longest note in a results folder.
+const SHORT: u64 = 16 << 20;
+
 /// The last bytes of a file; nothing if it cannot be read.
 fn tail(path: &Path, bytes: u64) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+        let mut file = files::open(path, Links::Refuse)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
         let mut text = Vec::new();
@@ -312,5 +316,5 @@ fn tail(path: &Path, bytes: u64) -> String {
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|e| Error::Numerical(e.to_string()))?;
     text.push(b'\n');
-    atomic::write(path, &text).map_err(Error::io(path))
+    atomic::write_with(path, &text, Links::Refuse).map_err(Error::io(path))
 }

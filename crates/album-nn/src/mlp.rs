@@ -92,9 +92,31 @@ impl MlpSpec {
         Self { output_scale, ..self }
     }
 
+    fn widths(&self) -> Vec<usize> {
+        std::iter::once(self.inputs).chain(self.hidden.iter().copied()).chain([self.outputs]).collect()
+    }
+
+    /// Bytes of its parameters, without making them; `None` where they are beyond any count.
+    pub fn parameter_bytes(&self) -> Option<u64> {
+        let panel = PANEL as u64;
+        let mut floats = 0u64;
+        for pair in self.widths().windows(2) {
+            let (inputs, outputs) = (pair[0] as u64, pair[1] as u64);
+            // The kernel in whole panels, bias, scale and shift.
+            let layer = inputs.checked_add(3)?.checked_mul(outputs.div_ceil(panel).checked_mul(panel)?)?;
+            floats = floats.checked_add(layer)?;
+        }
+        floats.checked_mul(self.members as u64)?.checked_mul(4)
+    }
+
+    /// Bytes of what one row becomes in all layers; `None` where they are beyond any count.
+    pub fn row_bytes(&self) -> Option<u64> {
+        let widths = self.widths().into_iter().try_fold(0u64, |sum, width| sum.checked_add(width as u64))?;
+        widths.checked_mul(self.members as u64)?.checked_mul(4)
+    }
+
     fn layout(&self) -> Layout {
-        let widths: Vec<usize> =
-            std::iter::once(self.inputs).chain(self.hidden.iter().copied()).chain([self.outputs]).collect();
+        let widths = self.widths();
         assert!(widths.iter().all(|&w| w > 0), "an MLP needs widths of at least 1, not {widths:?}");
         assert!(self.members > 0, "an MLP needs at least one member");
         Layout::new(&widths, self.bias, self.layer_norm, self.members)

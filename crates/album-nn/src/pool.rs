@@ -74,7 +74,7 @@ impl std::fmt::Debug for Pool {
 
 impl Pool {
     /// A pool of `threads` threads, the caller's included, with the best kernels for this processor.
-    /// Zero means one thread for every processor.
+    /// Zero means one thread for every processor. There are never more than [`Pool::most_threads`].
     pub fn new(threads: usize) -> Self {
         Self::with_kernels(threads, Supported::detect())
     }
@@ -90,10 +90,15 @@ impl Pool {
         }
     }
 
+    /// More threads than this many for each processor would only take them from whoever needs one.
+    pub fn most_threads() -> usize {
+        64.max(4 * processors())
+    }
+
     fn with_kernels(threads: usize, isa: Supported) -> Self {
         let threads = match threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            n => n,
+            0 => processors(),
+            n => n.min(Self::most_threads()),
         };
         let shared = Arc::new(Shared::default());
         // A thread that cannot be started only costs speed.
@@ -158,6 +163,10 @@ impl Pool {
         }
         assert!(!worker_panicked, "a worker thread of the pool panicked");
     }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Marks its thread as being in a parallel loop until it is dropped, by unwinding too.
@@ -262,6 +271,11 @@ mod tests {
         assert!(nested.is_err());
         // And the pool still works.
         pool.run(4, &|_| {});
+    }
+
+    #[test]
+    fn nobody_gets_countless_threads() {
+        assert_eq!(Pool::new(usize::MAX).threads(), Pool::most_threads());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use std::sync::Arc;
 /// Entries of the largest matrix of one pass: a large batch goes through in several.
 const PASS: usize = 1 << 20;
 
+/// Bytes that a policy file may have.
+const MOST_FILE: u64 = 4 << 30;
 /// Numbers that a policy may keep for one observation.
 const MOST_MEMORY: usize = 1 << 26;
 
@@ -72,8 +74,14 @@ impl Policy {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, PolicyError> {
         let path = path.as_ref();
         let io = |source| PolicyError::Io { path: path.to_owned(), source };
-        if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(io(std::io::Error::other("not a file")));
+        // Asked before opening: a pipe would wait for ever, and a device has no end.
+        let found = std::fs::metadata(path).map_err(io)?;
+        if !found.is_file() || found.len() > MOST_FILE {
+            let kind =
+                if found.is_file() { format!("{} bytes", found.len()) } else { "no regular file".into() };
+            return Err(PolicyError::damaged(format!(
+                "found {kind}; expected a file of at most {MOST_FILE} bytes"
+            )));
         }
         Self::from_bytes(&std::fs::read(path).map_err(io)?)
     }

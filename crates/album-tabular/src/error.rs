@@ -196,6 +196,14 @@ pub enum TabularError {
         /// What it is.
         found: f64,
     },
+    /// A result beyond the range of numbers.
+    #[error("{what} is {found}; expected a finite number: the rewards are too large, scale them down")]
+    Overflow {
+        /// Which number.
+        what: &'static str,
+        /// What it is.
+        found: f64,
+    },
     /// Policy iteration did not settle.
     #[error("bellman: policy iteration did not settle within {policies} policies")]
     PolicyIteration {
@@ -226,6 +234,7 @@ impl TabularError {
         matches!(
             self,
             TabularError::NotFinite { .. }
+                | TabularError::Overflow { .. }
                 | TabularError::PolicyIteration { .. }
                 | TabularError::Stopped { .. }
                 | TabularError::NoOptimum { .. }

@@ -13,6 +13,7 @@ pub struct Best {
     /// What is compared, for example `validation/critic/critic_loss`.
     pub criterion: String,
     /// Its value there.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub value: f64,
 }
 

@@ -15,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use album_agents::AgentState;
+use album_base::files::{self, Links};
 use serde::{Deserialize, Serialize};
 
 use crate::best::Best;
@@ -32,6 +33,8 @@ pub const FORMAT: u32 = 2;
 const AGENT: &str = "agent.safetensors";
 const MANIFEST: &str = "manifest.json";
 const SUMS: &str = "SHA256SUMS";
+/// The longest file of a checkpoint: more than any agent that fits into memory has.
+const LONGEST: u64 = 1 << 38;
 /// Being written, or being deleted.
 const TEMPORARY: &str = ".tmp-";
 /// A checkpoint that is being replaced by another of the same step.
@@ -63,11 +66,13 @@ pub struct Progress {
     /// Updates done.
     pub step: u64,
     /// Seconds spent on them.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub train_seconds: f64,
     /// Seconds since the run was started, without those between a stop and its resumption.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub wall_seconds: f64,
     /// Seconds spent on evaluations.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::numbers::or_nan")]
     pub eval_seconds: f64,
     /// The evaluations done.
     pub evaluations: Vec<EvaluationSummary>,
@@ -188,7 +193,7 @@ fn sums(agent: &[u8], manifest: &[u8]) -> String {
 pub fn load(path: &Path) -> Result<Checkpoint, TrainError> {
     let read = |name: &str| {
         let file = path.join(name);
-        fs::read(&file).map_err(|source| match source.kind() {
+        files::read(&file, Links::Refuse, LONGEST).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 TrainError::damaged(&file, "the file is missing")
             }
@@ -249,8 +254,13 @@ pub fn load(path: &Path) -> Result<Checkpoint, TrainError> {
 /// back behind it would lose work.
 pub fn latest(directory: &Path) -> Result<Latest, TrainError> {
     let mut latest = Latest::default();
-    if !directory.is_dir() {
-        return Ok(latest);
+    match fs::symlink_metadata(directory) {
+        Ok(found) if found.is_dir() => {}
+        // Whoever follows a link would find, or delete, checkpoints of another place.
+        Ok(found) if found.is_symlink() => {
+            return Err(TrainError::damaged(directory, "found a symbolic link, expected a directory"));
+        }
+        _ => return Ok(latest),
     }
     for path in list(directory)?.into_iter().rev() {
         match load(&path) {

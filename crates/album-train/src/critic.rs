@@ -29,10 +29,13 @@ pub fn critic_statistics(
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CriticStatistics {
     /// The greatest V of all states.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_max: f64,
     /// The mean V.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_mean: f64,
     /// The least V of all states.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_min: f64,
     /// The share of a fixed sample with y_1 <= Q, for critics that have such constraints.
     pub g_b_satisfied: Option<f64>,
@@ -78,12 +81,16 @@ fn value_range(agent: &mut dyn Agent, dataset: &Dataset) -> Option<(f64, f64, f6
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataStatistics {
     /// The largest V*_D.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_max: f64,
     /// The mean V*_D.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_mean: f64,
     /// The smallest V*_D.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_min: f64,
     /// The share of trajectories that reach the goal.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub trajectories_reaching_goal: f64,
 }
 

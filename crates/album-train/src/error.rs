@@ -183,6 +183,25 @@ pub enum TrainError {
     #[error("the evaluation came to an unexpected end; this is a fault of album")]
     EvaluationPanicked,
 
+    /// No thread could be started.
+    #[error("cannot start a thread for the evaluation: {0}; the last checkpoint was kept")]
+    Thread(#[source] io::Error),
+
+    /// A run that has come further than its configuration says.
+    #[error(
+        "{}: the checkpoint is of step {step}, beyond the run's end at step {end}; raise `steps` in config.toml or with \
+         `album resume --steps {step}`",
+        .path.display()
+    )]
+    BeyondEnd {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Its step.
+        step: u64,
+        /// The last step of the run.
+        end: u64,
+    },
+
     /// The process could not listen to signals.
     #[error("cannot listen to signals: {0}")]
     Signals(#[source] io::Error),
@@ -209,7 +228,12 @@ impl TrainError {
     pub fn is_io(&self) -> bool {
         match self {
             TrainError::Env(e) => e.is_environment(),
-            TrainError::Io { .. } | TrainError::Locked { .. } | TrainError::Signals(_) => true,
+            // Something else than a regular file stands in its place: a fault of what was read.
+            TrainError::Io { source, .. } if album_base::files::is_wrong_kind(source) => false,
+            TrainError::Io { .. }
+            | TrainError::Locked { .. }
+            | TrainError::Signals(_)
+            | TrainError::Thread(_) => true,
             TrainError::Environments { .. } => true,
             _ => false,
         }

@@ -50,11 +50,13 @@ pub struct EvaluationSummary {
     /// The 95 % confidence interval of that share.
     pub success_interval: Option<[f64; 2]>,
     /// Mean sum of rewards.
-    #[serde(rename = "return")]
+    #[serde(rename = "return", deserialize_with = "crate::numbers::or_nan")]
     pub mean_return: f64,
     /// Mean number of steps.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub length: f64,
     /// Mean reward of the last step.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub final_reward: f64,
     /// Number of episodes.
     pub episodes: usize,

@@ -74,6 +74,7 @@ mod files;
 mod guard;
 mod identity;
 mod logs;
+mod numbers;
 mod records;
 mod result;
 mod run_dir;

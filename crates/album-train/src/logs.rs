@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use album_agents::Metrics;
+use album_base::files::{self, Links};
 
 use crate::error::TrainError;
 use crate::evaluate::Evaluation;
@@ -165,12 +166,16 @@ impl Log {
     }
 
     fn cut(&mut self, length: u64, warnings: &mut Vec<String>) -> std::io::Result<()> {
-        let mut file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+        let options = OpenOptions::new().read(true).write(true).clone();
+        let mut file = files::open_with(&options, &self.path, Links::Refuse)?;
         let found = file.metadata()?.len();
         self.length = length;
         let mut text = Vec::new();
-        if self.name != EVENTS {
-            Read::by_ref(&mut file).take(length).read_to_end(&mut text)?;
+        let wanted = if self.name == EVENTS { 8 } else { length };
+        Read::by_ref(&mut file).take(wanted).read_to_end(&mut text)?;
+        if !text.is_empty() && !self.is_ours(&text) {
+            let message = "its beginning is not that of the log, so it is not cut; move it away";
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message));
         }
         if found < length {
             // Whole lines can be kept; in a file of records a cut would hide all that follows.
@@ -188,6 +193,21 @@ impl Log {
         file.seek(SeekFrom::End(0))?;
         self.file = Some(file);
         Ok(())
+    }
+
+    /// Whether a file begins as this log does, however short it was cut.
+    fn is_ours(&self, start: &[u8]) -> bool {
+        let begins = |beginning: &[u8]| {
+            let common = start.len().min(beginning.len());
+            start[..common] == beginning[..common]
+        };
+        match self.path.extension().and_then(|end| end.to_str()) {
+            Some("csv") => ["training/", "validation/", "evaluation/", "time/", "step"]
+                .iter()
+                .any(|beginning| begins(beginning.as_bytes())),
+            Some("jsonl") => begins(b"{"),
+            _ => begins(&tensorboard::FIRST_LENGTH),
+        }
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), TrainError> {
@@ -289,7 +309,7 @@ mod tests {
         let lengths = logs.sync().unwrap();
         drop(logs);
         fs::write(run.file(TRAIN), "training/a,step\n0.5,10\n0.5").unwrap();
-        fs::write(run.file(EVENTS), "?").unwrap();
+        fs::write(run.file(EVENTS), [24, 0]).unwrap();
         fs::remove_file(run.file(TIMING)).unwrap();
         let (mut logs, warnings) = open(&run, &lengths);
         assert_eq!(warnings.len(), 3, "{warnings:?}");

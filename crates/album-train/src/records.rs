@@ -1,8 +1,8 @@
 //! Reading back what a run wrote.
 
-use std::fs;
 use std::path::Path;
 
+use album_base::files::{self, Links};
 use serde::de::DeserializeOwned;
 
 use crate::error::TrainError;
@@ -95,7 +95,7 @@ impl Columns {
 
 /// The whole lines of a file; nothing if there is no file.
 fn text(path: &Path) -> Result<String, TrainError> {
-    match fs::read_to_string(path) {
+    match files::read_text(path, Links::Refuse, files::LONGEST_TEXT) {
         Ok(mut text) => {
             text.truncate(text.rfind('\n').map_or(0, |end| end + 1));
             Ok(text)
@@ -115,6 +115,7 @@ fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, TrainError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn half_a_line_is_left_out_and_nonsense_is_named() {

@@ -47,11 +47,13 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out_episodes: Option<usize>,
     /// Milliseconds that an update took, with sampling and logging, on average over the run.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub ms_per_step: f64,
     /// Seconds spent on the run, over all its parts.
+    #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub wall_seconds: f64,
     /// Seconds that evaluations took, those included that ran while training went on.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::numbers::or_nan")]
     pub eval_seconds: f64,
     /// Trainable parameters of all networks.
     pub parameters: usize,
@@ -117,5 +119,40 @@ impl RunResult {
     pub fn with_versions(mut self, environments: &BTreeMap<String, String>) -> Self {
         self.versions.extend(environments.clone());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An environment may return rewards without end. JSON knows no such number, and the file must be read back all the same.
+    #[test]
+    fn what_is_no_number_can_be_read_back() {
+        let summary = EvaluationSummary {
+            step: 7,
+            success: None,
+            success_interval: None,
+            mean_return: f64::INFINITY,
+            length: 3.0,
+            final_reward: f64::NAN,
+            episodes: 1,
+            timesteps: 3,
+        };
+        let progress = Progress {
+            step: 7,
+            best: Some(Best { step: 7, criterion: "evaluation/return".into(), value: f64::INFINITY }),
+            evaluations: vec![summary],
+            ..Progress::default()
+        };
+        let text = serde_json::to_string(&progress).unwrap();
+        let back: Progress = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.evaluations[0].length, 3.0);
+        assert!(back.evaluations[0].mean_return.is_nan() && back.best.unwrap().value.is_nan());
+
+        let values =
+            CriticStatistics { v_max: f64::NAN, v_mean: 1.0, v_min: f64::NEG_INFINITY, g_b_satisfied: None };
+        let back: CriticStatistics = serde_json::from_str(&serde_json::to_string(&values).unwrap()).unwrap();
+        assert!(back.v_max.is_nan() && back.v_mean == 1.0);
     }
 }

@@ -1,11 +1,12 @@
 //! The directory of a run.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use album_base::atomic;
+use album_base::files::{self, Links};
 
 use crate::error::TrainError;
 use crate::files::{names, sync_directory};
@@ -56,9 +57,7 @@ impl RunDir {
     /// Opens the directory of a run to continue it, and clears away what an interrupted save left.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
         let path = path.into();
-        if !path.join(CONFIG).is_file() {
-            return Err(TrainError::NotARun { path, expected: CONFIG });
-        }
+        Self::config_of(&path)?; // it is one, and it leads nowhere else
         let run = RunDir { _lock: lock(&path)?, path };
         run.prepare()?;
         Ok(run)
@@ -68,10 +67,12 @@ impl RunDir {
     pub fn config_of(path: impl AsRef<Path>) -> Result<String, TrainError> {
         let path = path.as_ref();
         let file = path.join(CONFIG);
-        if !file.is_file() {
+        fs::metadata(path).map_err(TrainError::io("open", path))?;
+        if !fs::symlink_metadata(&file).is_ok_and(|found| !found.is_dir()) {
             return Err(TrainError::NotARun { path: path.to_path_buf(), expected: CONFIG });
         }
-        fs::read_to_string(&file).map_err(TrainError::io("read", &file))
+        files::refuse_links_inside(path).map_err(TrainError::io("use", path))?;
+        files::read_text(&file, Links::Refuse, files::LONGEST_TEXT).map_err(TrainError::io("read", &file))
     }
 
     /// Takes a directory for this process alone, until the file is dropped.
@@ -81,7 +82,7 @@ impl RunDir {
 
     /// Whether a process works on a run at the moment.
     pub fn is_locked(path: impl AsRef<Path>) -> bool {
-        let shared = File::open(path.as_ref().join(LOCK)).map(|file| file.try_lock_shared());
+        let shared = files::open(&path.as_ref().join(LOCK), Links::Refuse).map(|file| file.try_lock_shared());
         matches!(shared, Ok(Err(TryLockError::WouldBlock)))
     }
 
@@ -113,10 +114,11 @@ impl RunDir {
     /// Replaces a file in the directory, completely or not at all.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), TrainError> {
         let path = self.file(name);
-        atomic::write(&path, bytes).map_err(TrainError::io("write", &path))
+        atomic::write_with(&path, bytes, Links::Refuse).map_err(TrainError::io("write", &path))
     }
 
     fn prepare(&self) -> Result<(), TrainError> {
+        files::refuse_links_inside(&self.path).map_err(TrainError::io("use", &self.path))?;
         let checkpoints = self.checkpoints();
         if !checkpoints.is_dir() {
             fs::create_dir(&checkpoints).map_err(TrainError::io("create the directory", &checkpoints))?;
@@ -145,13 +147,8 @@ fn refuse_content(path: &Path) -> Result<(), TrainError> {
 
 fn lock(directory: &Path) -> Result<File, TrainError> {
     let path = directory.join(LOCK);
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(TrainError::io("open", &path))?;
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
+    let mut file = files::open_with(&options, &path, Links::Refuse).map_err(TrainError::io("open", &path))?;
     // Who only asks whether it is locked holds it for a moment.
     let mut tries = 0;
     let locked = loop {
@@ -164,7 +161,7 @@ fn lock(directory: &Path) -> Result<File, TrainError> {
     match locked {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            let holder = fs::read_to_string(&path).unwrap_or_default();
+            let holder = files::read_text(&path, Links::Refuse, 100).unwrap_or_default();
             let holder = match holder.trim() {
                 "" => "another process".to_owned(),
                 pid => format!("process {pid}"),
@@ -173,7 +170,14 @@ fn lock(directory: &Path) -> Result<File, TrainError> {
         }
         Err(TryLockError::Error(source)) => return Err(TrainError::Io { action: "lock", path, source }),
     }
+    // What is about to be cut must be a lock: a name for it may stand for a file of quite another kind.
+    let mut found = String::new();
+    let ours = |found: &str| found.len() < 32 && found.trim().bytes().all(|byte| byte.is_ascii_digit());
+    if !Read::by_ref(&mut file).take(33).read_to_string(&mut found).is_ok_and(|_| ours(&found)) {
+        return Err(TrainError::damaged(&path, "found another content than the number of a process"));
+    }
     file.set_len(0)
+        .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(TrainError::io("write", &path))?;
     Ok(file)
@@ -226,7 +230,7 @@ mod tests {
     fn other_directories_and_files_are_no_runs() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(RunDir::open(dir.path()), Err(TrainError::NotARun { .. })));
-        assert!(matches!(RunDir::open(dir.path().join("none")), Err(TrainError::NotARun { .. })));
+        assert!(RunDir::open(dir.path().join("none")).unwrap_err().is_io());
         assert!(names(dir.path()).unwrap().is_empty());
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();

@@ -25,16 +25,22 @@ impl StopFlag {
         Self::default()
     }
 
-    /// A flag that SIGTERM, SIGINT (Ctrl-C) and SIGUSR1 raise as well.
+    /// A flag that SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (the terminal was closed) raise as well. SIGHUP is left
+    /// alone where it is ignored, as by `nohup`.
     ///
     /// When one of them arrives and the flag is already up, the process exits at once with the code that shells
     /// give to a death by that signal (128 and its number).
     pub fn on_signals() -> Result<Self, TrainError> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         #[cfg(unix)]
-        let signals = [SIGINT, SIGTERM, signal_hook::consts::SIGUSR1];
+        let signals = {
+            use signal_hook::consts::{SIGHUP, SIGUSR1};
+            let mut signals = vec![SIGINT, SIGTERM, SIGUSR1];
+            signals.extend((!ignored(SIGHUP)).then_some(SIGHUP));
+            signals
+        };
         #[cfg(not(unix))]
-        let signals = [SIGINT, SIGTERM];
+        let signals = vec![SIGINT, SIGTERM];
 
         let stop = Self::new();
         for signal in signals {
@@ -55,4 +61,13 @@ impl StopFlag {
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Whether this process was started with a signal ignored.
+#[cfg(unix)]
+fn ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }

@@ -188,7 +188,7 @@ impl Trainer<'_> {
             }
             if pending && !self.stop.is_set() {
                 self.checked_state(&progress, saved)?;
-                let evaluation = self.begin_evaluation(step);
+                let evaluation = self.begin_evaluation(step)?;
                 if evaluation.as_ref().is_some_and(|e| e.background) && step < total {
                     if saved != Some(step) {
                         saved = Some(self.save(&mut progress, &mut logs, saved, wall())?);
@@ -297,8 +297,11 @@ impl Trainer<'_> {
             )));
         }
         checkpoint.check(self.identity)?;
+        let (step, end) = (checkpoint.step(), self.schedule.steps);
+        if step > end {
+            return Err(TrainError::BeyondEnd { path: checkpoint.path, step, end });
+        }
         checkpoint.restore(self.agent)?;
-        let step = checkpoint.step();
         checkpoint::set_aside_after(&self.run.checkpoints(), step)?;
         Ok((checkpoint.manifest.progress, Some(step)))
     }
@@ -311,19 +314,21 @@ impl Trainer<'_> {
     }
 
     /// Hands a copy of the policy to a thread that evaluates it.
-    fn begin_evaluation(&mut self, step: u64) -> Option<Running> {
-        let Evaluator { mut envs, episodes, paths, background, score_range } = self.evaluator.take()?;
+    fn begin_evaluation(&mut self, step: u64) -> Result<Option<Running>, TrainError> {
+        let Some(evaluator) = self.evaluator.take() else { return Ok(None) };
+        let Evaluator { mut envs, episodes, paths, background, score_range } = evaluator;
         (self.observer)(&Event::Evaluating { step });
         let mut policy = self.agent.policy();
         let seeds = episode_seeds(self.identity.seed, step, episodes);
         let plan = EvaluationPlan { step, seeds, paths, videos: 0 };
         let stop = self.stop.clone();
-        let thread = thread::spawn(move || {
+        let work = move || {
             let outcome = evaluate(policy.as_mut(), envs.as_mut(), &plan, &stop);
             (Evaluator { envs, episodes, paths, background, score_range }, outcome)
-        });
+        };
+        let thread = thread::Builder::new().spawn(work).map_err(TrainError::Thread)?;
         let values = self.value_points.as_ref().and_then(|at| ValueMap::record(self.agent, at, step));
-        Some(Running { background, values, thread })
+        Ok(Some(Running { background, values, thread }))
     }
 
     /// Waits for an evaluation and logs it; `false` if it was cut off by the request to stop.

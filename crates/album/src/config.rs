@@ -7,6 +7,7 @@ use crate::problem::Problem;
 use crate::run;
 pub use album_agents::Preset;
 use album_agents::{AgentKind, Setup};
+use album_base::files::{self, Links};
 use album_base::suggest;
 use album_data::{Format, Source};
 use album_envs::EnvSpec;
@@ -255,7 +256,7 @@ pub struct Resolved {
 pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     let mut file = match &overrides.file {
         Some(path) => {
-            let text = std::fs::read_to_string(path).map_err(Error::io(path))?;
+            let text = files::read_text(path, Links::Follow, files::LONGEST_TEXT).map_err(Error::io(path))?;
             let place = path.display().to_string();
             Some((parse(&text, &place)?, place))
         }
@@ -281,10 +282,10 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
                 }
                 None => source.try_into().map_err(|e| Error::Config(format!("{place}: [source]: {e}")))?,
             };
-            (Problem::Own(Box::new(Own::new(source, name)?.judged_in(env, score_range)?)), None)
+            (Problem::Own(Box::new(Own::new(whole(source)?, name)?.judged_in(env, score_range)?)), None)
         }
         (None, Some(source), None) if task.is_none() => {
-            let own = Own::new(source.clone(), overrides.name.as_deref())?;
+            let own = Own::new(whole(source.clone())?, overrides.name.as_deref())?;
             (Problem::Own(Box::new(own.judged_in(env, score_range)?)), None)
         }
         (problem, source, _) => {
@@ -347,7 +348,20 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     }
     let mut config = from_table(layers.table)?;
     config.problem = base.problem; // it may have read its data already
+    config.data = config.data.map(absolute).transpose()?;
+    config.from = config.from.map(absolute).transpose()?;
     Ok(Resolved { config, overridden: layers.overridden, chosen })
+}
+
+/// A run may be resumed from another directory, so that places are kept whole.
+fn absolute(path: PathBuf) -> Result<PathBuf, Error> {
+    // What is not there may be the id of a Minari dataset.
+    if path.exists() { std::path::absolute(&path).map_err(Error::io(&path)) } else { Ok(path) }
+}
+
+fn whole(source: Source) -> Result<Source, Error> {
+    let paths = source.paths.into_iter().map(absolute).collect::<Result<_, _>>()?;
+    Ok(Source { paths, ..source })
 }
 
 /// New data for the agent of a run: its actions are what they were.
@@ -399,6 +413,7 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
     let Some(toml::Value::Table(given)) = table.remove(&agent) else {
         return Err(Error::Config(format!("there is no section [{agent}] for the agent")));
     };
+    album_agents::check_sizes(&table)?;
     let Head { task, agent, seed, data, from, source, env, score_range, train } =
         table.try_into().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
     let mut settings = Layers::over(kind.defaults()?);

@@ -1,5 +1,6 @@
 //! What can go wrong between a configuration and a result.
 
+use album_base::files;
 use album_data::DataError;
 use album_envs::EnvError;
 use album_tabular::TabularError;
@@ -64,11 +65,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
-            Error::Data(DataError::Io { .. }) => 5,
+            Error::Data(e) if e.is_io() => 5,
             Error::Data(DataError::Undecided { .. }) => 2,
             Error::Data(_) => 3,
             Error::Tabular(e) => match &**e {
-                TabularError::Data(DataError::Io { .. }) => 5,
+                TabularError::Data(e) if e.is_io() => 5,
                 e if e.is_numerical() => 4,
                 _ => 3,
             },
@@ -82,6 +83,7 @@ impl Error {
             Error::Env(_) => 3,
             Error::Stopped(_) => 75,
             Error::Runs { code, .. } => *code,
+            Error::Io { source, .. } if files::is_wrong_kind(source) => 3,
             Error::Io { .. } | Error::Tool(_) => 5,
         }
     }

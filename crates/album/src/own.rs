@@ -72,7 +72,7 @@ impl Own {
                 self.name
             )));
         }
-        let data = self.source.read().map_err(|e| Error::Load(e.to_string()))?;
+        let data = self.source.read()?;
         Ok(self.read.get_or_init(|| data))
     }
 }

@@ -188,7 +188,7 @@ impl Problem {
             Problem::MudWorld(world) => return whole(world.data()?, Vec::new()),
         };
         let path = self.locate(file)?.ready()?;
-        let load = |path: &Path| load(path, Labels::Task(task)).map_err(|e| Error::Load(e.to_string()));
+        let load = |path: &Path| load(path, Labels::Task(task)).map_err(Error::Data);
         let album_data::Loaded { dataset: data, warnings } = load(&path)?;
         if holdout > 0.0 {
             return split(data, warnings);
@@ -259,7 +259,7 @@ impl Location {
                     std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
                 }
                 let threads = std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-                cached(&path, &Recipe::train(size, SEED), threads).map_err(|e| Error::Load(e.to_string()))?;
+                cached(&path, &Recipe::train(size, SEED), threads)?;
                 Ok(path)
             }
         }

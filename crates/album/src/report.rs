@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use album_base::atomic;
+use album_base::files::Links;
 use album_base::number::{compact, fixed, grouped, percent, seconds};
 use album_base::spread::evenly;
 use album_data::ogbench::{CELL_SIZE, Cell, MazeTask, TaskName};
@@ -26,7 +27,7 @@ const STEP: &str = "training step";
 pub fn write(run: &Path) -> Result<PathBuf, Error> {
     let path = run.join("report.html");
     let page = page(&Records::read(run)?, Differences::read(run)?.as_ref(), Saved::read(run)?.as_ref(), run);
-    atomic::write(&path, page.render().as_bytes()).map_err(Error::io(&path))?;
+    atomic::write_with(&path, page.render().as_bytes(), Links::Refuse).map_err(Error::io(&path))?;
     Ok(path)
 }
 
@@ -127,13 +128,15 @@ fn success(page: Page, records: &Records) -> Page {
         .same_ink();
     let mut table = Table::new(["step", "success", "interval", "return", "length"]);
     let (returns, lengths) = (series("episode.return"), series("episode.length"));
-    for i in 0..mean.len() {
+    // A column may have been renamed or taken out of the file.
+    let at = |series: &[(f64, f64)], row: usize| series.get(row).map_or(f64::NAN, |point| point.1);
+    for (i, &(step, mean)) in mean.iter().enumerate() {
         table = table.row([
-            Entry::from(grouped(mean[i].0 as i64)),
-            Entry::fixed(mean[i].1, 2),
-            Entry::new(format!("{} – {}", fixed(low[i].1, 2), fixed(high[i].1, 2))),
-            Entry::fixed(returns[i].1, 1),
-            Entry::fixed(lengths[i].1, 1),
+            Entry::from(grouped(step as i64)),
+            Entry::fixed(mean, 2),
+            Entry::new(format!("{} – {}", fixed(at(&low, i), 2), fixed(at(&high, i), 2))),
+            Entry::fixed(at(&returns, i), 1),
+            Entry::fixed(at(&lengths, i), 1),
         ]);
     }
     page.section("Success")

@@ -1,5 +1,6 @@
 //! What a run may use of the machine.
 
+use album_nn::Pool;
 use std::path::PathBuf;
 
 /// What a run may use of the machine. No result depends on it.
@@ -14,9 +15,9 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Threads that train.
+    /// Threads that train, never more than a [`Pool`] has.
     pub fn threads(&self) -> usize {
-        or_all(self.threads)
+        or_all(self.threads).min(Pool::most_threads())
     }
 
     /// Worker processes that run episodes.

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::resources::Resources;
 use crate::run::Trained;
 use album_agents::{Agent, Moment};
+use album_base::files::{self, Links};
 use album_envs::play::RecordError;
 use album_envs::rollouts::{
     Outcome, Policy, Progress, PythonPolicy, Recipe, Recorder, Summary, Turn, check_minari, write_minari,
@@ -224,7 +225,8 @@ impl Acting<'_> {
 fn named(name: &str, source: &EnvSource) -> Result<String, Error> {
     let EnvSource::File { path, .. } = source else { return Ok(name.to_owned()) };
     // Of a file that is not there, the worker says so.
-    let digest = std::fs::read(path).map(|bytes| album_base::hex::hex(&Sha256::digest(&bytes)));
+    let digest = files::read(path, Links::Follow, files::LONGEST_TEXT)
+        .map(|bytes| album_base::hex::hex(&Sha256::digest(&bytes)));
     Ok(digest.map_or_else(|_| name.to_owned(), |digest| format!("{name} (sha256 {})", &digest[..16])))
 }
 

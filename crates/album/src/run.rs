@@ -11,6 +11,7 @@ use crate::report;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner, Metrics};
 use album_base::atomic::AtomicFolder;
+use album_base::files::{self, Links};
 use album_data::{ActionSpace, Dataset, Description, Segments};
 use album_envs::EnvPool;
 use album_nn::Pool;
@@ -54,6 +55,7 @@ impl Run {
         allow_unbounded: bool,
         resources: &Resources,
     ) -> Result<Self, Error> {
+        schedule(&config).check()?;
         if !allow_unbounded && let Some(sides) = config.violated_boundedness()? {
             return Err(Error::Config(format!(
                 "the boundedness condition is violated, values would fall without bound: {sides}; raise lambda_k or \
@@ -93,6 +95,7 @@ impl Run {
             }
             config.train.steps = steps;
         }
+        schedule(&config).check()?;
         let loaded = load(&config)?;
         let agent = match latest.filter(|_| config.from.is_some()) {
             Some(checkpoint) => of_checkpoint(&checkpoint, &config, resources)?,
@@ -123,6 +126,11 @@ impl Run {
     /// What the run does.
     pub fn config(&self) -> &RunConfig {
         &self.config
+    }
+
+    /// Bytes that training takes beside the data, about.
+    pub fn memory(&self) -> u64 {
+        self.agent.memory()
     }
 
     /// The data it learns from.
@@ -259,8 +267,9 @@ fn copy_inside(from: &Path, to: &Path) -> std::io::Result<()> {
             std::fs::create_dir(&target)?;
             copy_inside(&entry.path(), &target)?;
         } else {
-            std::fs::copy(entry.path(), &target)?;
-            std::fs::File::open(&target)?.sync_all()?;
+            let mut copy = std::fs::File::create_new(&target)?;
+            std::io::copy(&mut files::open(&entry.path(), Links::Refuse)?, &mut copy)?;
+            copy.sync_all()?;
         }
     }
     Ok(())

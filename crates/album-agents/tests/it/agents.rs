@@ -276,3 +276,24 @@ fn the_gradient_of_every_trained_network_is_logged() {
         }
     }
 }
+
+/// What is shown before a run begins is counted from shapes alone, and is of the size of what the networks then are.
+#[test]
+fn memory_is_counted_before_networks_are_made() {
+    let data = data();
+    for kind in album_agents::AGENTS {
+        let mut settings = kind.defaults().unwrap();
+        settings.insert("hidden".into(), toml::Value::Array(vec![toml::Value::Integer(64); 2]));
+        settings.insert("batch_size".into(), toml::Value::Integer(8));
+        let setup = kind.setup(&settings).unwrap();
+        let agent = Learner::new(setup.as_ref(), &data, 10, 0, &Pool::new(1)).unwrap();
+        let weights = 4 * agent.networks().parameters() as u64;
+        assert!(agent.memory() > 3 * weights, "{}: {} for {weights}", kind.name, agent.memory());
+    }
+    let kind = &album_agents::AGENTS[0];
+    let mut settings = kind.defaults().unwrap();
+    settings.insert("hidden".into(), toml::Value::Array(vec![toml::Value::Integer(65_536); 50]));
+    let setup = kind.setup(&settings).unwrap();
+    let error = Learner::new(setup.as_ref(), &data, 10, 0, &Pool::new(1)).unwrap_err().to_string();
+    assert!(error.contains("needs about") && error.contains("hidden"), "{error}");
+}

@@ -6,6 +6,7 @@ use album::fetch::{Event, OGBENCH, Options, fetch};
 use album_base::cache;
 use album_base::number::bytes;
 use album_base::progress::{self, Amount, ProgressBar};
+use album_base::say;
 use album_data::ogbench::{TaskName, load_task};
 use album_train::StopFlag;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         progress.bar.finish_and_clear();
         let fetched = fetched?;
         if let Some(earlier) = &fetched.earlier_sha256 {
-            eprintln!("warning: {file} is not what was downloaded before, whose SHA-256 is {earlier}");
+            say!("warning: {file} is not what was downloaded before, whose SHA-256 is {earlier}");
         }
         if !args.json {
             output::print(&fetched.to_string())?;
@@ -73,7 +74,7 @@ fn exit_on_signals() -> Result<(), Failure> {
             std::thread::sleep(Duration::from_millis(20));
         }
         let stopped = Failure::Stopped("stopped; the same command resumes".to_owned());
-        eprintln!("error: {stopped}");
+        say!("error: {stopped}");
         #[expect(clippy::exit, reason = "the main thread may be waiting for a server")]
         std::process::exit(stopped.exit_code().into());
     });
@@ -104,7 +105,7 @@ impl Progress {
                 }
                 self.bar.set_position(have);
                 if self.bar.is_hidden() && self.last.elapsed() > Duration::from_secs(10) {
-                    eprintln!("{file}: {}", bytes(have));
+                    say!("{file}: {}", bytes(have));
                     self.last = Instant::now();
                 }
             }

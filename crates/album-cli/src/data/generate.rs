@@ -5,6 +5,7 @@ use album::Error as Failure;
 use album::record::{Event, RecordRequest};
 use album_base::cache;
 use album_base::progress::{self, Amount, ProgressBar};
+use album_base::say;
 use album_data::ogbench::TaskName;
 use album_envs::play;
 use album_train::StopFlag;
@@ -56,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut progress = Progress::new();
     let recorded = request.record(&StopFlag::on_signals()?, &mut |event| match event {
-        Event::Begun(what) => eprintln!("recording {what} into {}", folder.display()),
+        Event::Begun(what) => say!("recording {what} into {}", folder.display()),
         Event::Play(event) => progress.show(event),
     });
     progress.bar.finish_and_clear();
@@ -108,7 +109,7 @@ impl Progress {
         let left = Duration::from_secs_f64((of - episodes) as f64 / rate);
         let message = format!("{rate:.2} episodes/s, {} left", indicatif::HumanDuration(left));
         if self.lines && self.last_line.elapsed() >= Self::PAUSE {
-            eprintln!("{episodes} of {of} episodes, {message}");
+            say!("{episodes} of {of} episodes, {message}");
             self.last_line = Instant::now();
         }
         self.bar.set_message(message);

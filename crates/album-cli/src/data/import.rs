@@ -5,6 +5,7 @@ use crate::source_args::SourceArgs;
 use album::Error as Failure;
 use album::import::ImportRequest;
 use album_base::progress::{self, Amount};
+use album_base::say;
 use album_data::columns::verify;
 use album_train::StopFlag;
 use std::path::PathBuf;
@@ -55,10 +56,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let imported = imported?;
     for warning in &imported.imported.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     for guess in imported.guesses() {
-        eprintln!("guessed: {guess}");
+        say!("guessed: {guess}");
     }
     output::show(args.json, &imported, || imported.to_string())
 }

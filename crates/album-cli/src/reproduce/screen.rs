@@ -1,6 +1,7 @@
 //! What `album reproduce` shows while runs are done.
 
 use album_base::progress::{self, Amount, MultiProgress, ProgressBar};
+use album_base::say;
 use album_experiments::executor::Event;
 use album_experiments::{Plan, PlannedRun};
 
@@ -69,7 +70,7 @@ impl Screen {
     fn say(&self, line: &str) {
         let hidden = self.total.as_ref().is_none_or(ProgressBar::is_hidden);
         if hidden || self.all.println(line).is_err() {
-            eprintln!("{line}");
+            say!("{line}");
         }
     }
 }

@@ -42,7 +42,7 @@ fn choices_have_the_documented_json() {
 
     fails(folder.path(), &["fqe", "run", "--columns", "obs=x"], 2, &["--data SOURCE"]);
     fails(folder.path(), &["fqe", "run", "--propensity", "p"], 2, &["--propensity"]);
-    fails(folder.path(), &["fqe", "nowhere"], 3, &["nowhere"]);
+    fails(folder.path(), &["fqe", "nowhere"], 5, &["nowhere"]);
 }
 
 #[test]

@@ -122,15 +122,15 @@ fn refusals_leave_nothing_behind() {
     refused(&["--config", "missing.toml"], 5, &["missing.toml"]);
     let task = ["train", "pointmaze-medum-navigate-singletask-task1-v0"];
     fails(folder.path(), &task, 3, &["did you mean", "pointmaze-medium-navigate-singletask-task1-v0"]);
-    fails(folder.path(), &["train", TASK, "--data", "none.npz"], 3, &["none.npz"]);
+    fails(folder.path(), &["train", TASK, "--data", "none.npz"], 5, &["none.npz"]);
     fails(
         folder.path(),
         &["train", "cube-single-play-singletask-v0", "--data", "data.npz"],
         3,
         &["cube-single"],
     );
-    fails(folder.path(), &["resume", "run"], 3, &["run"]);
-    fails(folder.path(), &["eval", "run"], 3, &["run"]);
+    fails(folder.path(), &["resume", "run"], 5, &["run"]);
+    fails(folder.path(), &["eval", "run"], 5, &["run"]);
     assert_eq!(snapshot(folder.path()), before);
 
     // What is refused may be allowed.

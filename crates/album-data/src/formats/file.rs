@@ -3,20 +3,14 @@
 use std::fs::File;
 use std::path::Path;
 
+use album_base::files::{self, Links};
+
 use crate::error::{DataError, Place};
 
 /// Opens a file and returns its size; a directory, pipe or device is refused.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), DataError> {
     let io_error = |source| DataError::Io { place: Place::file(path), source };
-    // Asked before opening, because opening a pipe would wait for a writer.
-    if !std::fs::metadata(path).map_err(io_error)?.is_file() {
-        return Err(DataError::WrongFileKind {
-            place: Place::file(path),
-            found: "a directory, pipe or device".to_owned(),
-            expected: "a regular file",
-        });
-    }
-    let file = File::open(path).map_err(io_error)?;
+    let file = files::open(path, Links::Follow).map_err(io_error)?;
     let size = file.metadata().map_err(io_error)?.len();
     Ok((file, size))
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
+use album_base::files::{self, Links};
+
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
 use crate::formats::file::open_regular;
@@ -99,7 +101,8 @@ fn read_text(path: &Path) -> Result<String, DataError> {
         let (what, limit) = ("the size of the file in bytes", MAX_METADATA);
         return Err(DataError::Limit { place: Place::file(path), what, found: size, limit });
     }
-    std::fs::read_to_string(path).map_err(|source| DataError::Io { place: Place::file(path), source })
+    files::read_text(path, Links::Follow, MAX_METADATA)
+        .map_err(|source| DataError::Io { place: Place::file(path), source })
 }
 
 /// `data/0/part-0.parquet`, ... in the order of their numbers.

@@ -1,11 +1,12 @@
 //! Which format files have, from their contents, and opening them.
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use album_base::files::{self, Links};
 
 use crate::error::{DataError, Place};
 use crate::formats::file::describe_kind;
@@ -202,7 +203,9 @@ fn of_file(path: &Path) -> Result<Option<Format>, DataError> {
         return Ok(None);
     }
     let mut start = Vec::new();
-    File::open(path).map_err(io_error)?.take(4096).read_to_end(&mut start).map_err(io_error)?;
+    files::open(path, Links::Follow)
+        .and_then(|file| file.take(4096).read_to_end(&mut start))
+        .map_err(io_error)?;
     Ok(match &start[..] {
         [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
         [0x89, b'H', b'D', b'F', ..] => hdf5::layout(path)?.map(|layout| match layout {
@@ -238,9 +241,10 @@ fn looks_like_a_table(start: &[u8]) -> bool {
 
 fn unknown(path: &Path) -> DataError {
     let mut start = Vec::new();
-    let found = match File::open(path).map(|file| file.take(8).read_to_end(&mut start)) {
+    let found = match files::open(path, Links::Follow).map(|file| file.take(8).read_to_end(&mut start)) {
         Ok(Ok(_)) => describe_kind(&start),
-        _ => "a folder without data".to_owned(),
+        _ if path.is_dir() => "a folder without data".to_owned(),
+        _ => "no regular file".to_owned(),
     };
     DataError::WrongFileKind {
         place: Place::file(path),

@@ -18,9 +18,9 @@
 use std::fmt;
 use std::num::NonZero;
 use std::path::Path;
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 
-use album_base::rng;
+use album_base::{machine, rng, threads};
 use album_data::NpzWriter;
 use album_data::ogbench::{MazeSize, within};
 use rand_chacha::ChaCha8Rng;
@@ -154,10 +154,11 @@ pub fn record(recipe: &Recipe, threads: NonZero<usize>) -> Recording {
             terminals,
         })
         .collect();
-    let share = recipe.episodes.div_ceil(threads.get()).max(1);
-    thread::scope(|scope| {
-        for part in episodes.chunks_mut(share) {
-            scope.spawn(|| part.iter_mut().for_each(|episode| guide.record(episode)));
+    let queue = Mutex::new(episodes.iter_mut());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    threads::share(threads.get().min(recipe.episodes), || {
+        while let Some(episode) = next() {
+            guide.record(episode);
         }
     });
     recording
@@ -171,6 +172,9 @@ pub fn cached(path: impl AsRef<Path>, recipe: &Recipe, threads: NonZero<usize>) 
     if path.exists() {
         return stamp::check(path, &recipe.stamp(), recipe).map(|()| false);
     }
+    // Three pairs of numbers and a flag a row.
+    let bytes = (recipe.episodes as u64).saturating_mul(recipe.rows as u64).saturating_mul(25);
+    machine::check_memory(format!("recording {} episodes", recipe.episodes), bytes)?;
     record(recipe, threads).write(path, recipe)?;
     Ok(true)
 }

@@ -154,17 +154,15 @@ impl Costs {
     /// Writes the figures, the table and `cost.json` into a folder.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
         let published = Published::load().map_err(|e| Error::Numerical(e.to_string()))?;
-        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
-        crate::results::write_json(&folder.join("cost.json"), self)?;
+        let json = serde_json::to_string_pretty(self).map_err(|e| Error::Numerical(e.to_string()))?;
         let files = [
+            ("cost.json", json + "\n"),
             ("cost.svg", self.bars(&published).render()),
             ("pareto.svg", self.pareto(&published).render()),
             ("cost.csv", self.table().to_csv()),
         ];
-        for (name, content) in files {
-            let path = folder.join(name);
-            atomic::write(&path, content.as_bytes()).map_err(Error::io(&path))?;
-        }
+        let files = files.map(|(name, content)| (name.to_owned(), content));
+        atomic::write_together(folder, files).map_err(|(path, e)| Error::io(&path)(e))?;
         Ok(())
     }
 }

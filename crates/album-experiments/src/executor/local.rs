@@ -5,6 +5,7 @@ use crate::job::Job;
 use crate::plan::{Plan, PlannedRun, Work};
 use crate::results::{FailureNote, Results, State};
 use album::{Error, Problem, Resources, processors};
+use album_base::files::{self, Links};
 use album_base::number::seconds;
 use album_train::StopFlag;
 use std::collections::{HashMap, VecDeque};
@@ -101,10 +102,7 @@ fn size_of(path: &Path) -> u64 {
 
 /// Available memory, where the system reports it; a tenth is left to others.
 fn available_gib() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(0.9 * kib * 1024.0 / GIB)
+    Some(0.9 * album_base::machine::available()? as f64 / GIB)
 }
 
 struct Process<'a> {
@@ -246,7 +244,8 @@ fn start<'a>(
 ) -> Result<Process<'a>, Error> {
     let (path, file) = (work.results.log(&run.id), work.results.job(&run.id));
     Job::Run(run.clone()).write(work.results, &file)?;
-    let log = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io(&path))?;
+    let options = OpenOptions::new().create(true).append(true).clone();
+    let log = files::open_with(&options, &path, Links::Refuse).map_err(Error::io(&path))?;
     let errors = log.try_clone().map_err(Error::io(&path))?;
     let mut command = Command::new(work.album);
     command

@@ -1,6 +1,7 @@
 //! Tables for programs.
 
 use super::Table;
+use album_base::text as base;
 use album_plot::text;
 
 impl Table {
@@ -14,7 +15,9 @@ impl Table {
         let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
         for row in std::iter::once(&self.header).chain(&self.rows) {
             let field = |column: usize| match row.get(column) {
-                Some(cell) => cell.exact.clone().unwrap_or_else(|| text::plain(&cell.text)),
+                Some(cell) => {
+                    cell.exact.clone().unwrap_or_else(|| base::cell(&text::plain(&cell.text)).into_owned())
+                }
                 None => String::new(),
             };
             if writer.write_record((0..self.columns()).map(field)).is_err() {

@@ -71,9 +71,12 @@ impl Advice {
         };
         // Two solutions of about the same size that do not need each other.
         let (behaviour_value, found) = std::thread::scope(|scope| {
-            let behaviour = scope.spawn(|| policy_value(mdp, &empirical.behaviour).1);
+            let behaviour = || policy_value(mdp, &empirical.behaviour).1;
+            let Ok(thread) = std::thread::Builder::new().spawn_scoped(scope, behaviour) else {
+                return (behaviour(), best_policy());
+            };
             let found = best_policy();
-            (behaviour.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), found)
+            (thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), found)
         });
         let (value, best, residual) = found?;
         for (what, values) in [("the value", &value), ("the behaviour's value", &behaviour_value)] {
@@ -99,6 +102,16 @@ impl Advice {
             |values: &[f64]| firsts.clone().map(|s| values[s]).sum::<f64>() / log.episodes() as f64;
         let (initial_value, initial_behaviour_value) = (at_starts(&value), at_starts(&behaviour_value));
         let recorded_return = returns.iter().sum::<f64>() / returns.len() as f64;
+        for (what, found) in [
+            ("the policy's value at initial states", initial_value),
+            ("the behaviour's value at initial states", initial_behaviour_value),
+            ("the mean recorded return", recorded_return),
+            ("the violation of the Bellman equation", residual),
+        ] {
+            if !found.is_finite() {
+                return Err(TabularError::Overflow { what, found });
+            }
+        }
         let intervals = match question.bootstrap {
             0 => None,
             resamples => Some(intervals(log, &empirical, &best, &returns, resamples, question.seed)?),

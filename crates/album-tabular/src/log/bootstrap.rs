@@ -65,19 +65,15 @@ pub(super) fn intervals(
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(resamples);
     let next = AtomicUsize::new(0);
     let drawn: Vec<Mutex<Option<Resample>>> = (0..resamples).map(|_| Mutex::new(None)).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                let mut scratch = Scratch::default();
-                loop {
-                    let b = next.fetch_add(1, Ordering::Relaxed);
-                    if b >= resamples {
-                        break;
-                    }
-                    let resample = problem.resample(b, seed, &mut scratch);
-                    *drawn[b].lock().unwrap_or_else(PoisonError::into_inner) = Some(resample);
-                }
-            });
+    album_base::threads::share(threads, || {
+        let mut scratch = Scratch::default();
+        loop {
+            let b = next.fetch_add(1, Ordering::Relaxed);
+            if b >= resamples {
+                break;
+            }
+            let resample = problem.resample(b, seed, &mut scratch);
+            *drawn[b].lock().unwrap_or_else(PoisonError::into_inner) = Some(resample);
         }
     });
     let drawn: Vec<Resample> = drawn

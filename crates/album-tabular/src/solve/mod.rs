@@ -114,8 +114,10 @@ pub fn solve(lblp: &Lblp<'_>, solver: Solver) -> Result<Solution, TabularError> 
     let solve_time = start.elapsed();
     let start = Instant::now();
     let certificate = certify(lblp, &point.q, &point.v, &point.duals);
+    let objective = lblp.objective(&point.q, &point.v);
+    check_finite(&point, objective, &certificate)?;
     Ok(Solution {
-        objective: lblp.objective(&point.q, &point.v),
+        objective,
         q: point.q,
         v: point.v,
         duals: point.duals,
@@ -124,4 +126,25 @@ pub fn solve(lblp: &Lblp<'_>, solver: Solver) -> Result<Solution, TabularError> 
         solve_time,
         certificate_time: start.elapsed(),
     })
+}
+
+/// Refuses a solution with a number that is none: it is no solution, whatever the rest says.
+fn check_finite(point: &Point, objective: f64, certificate: &Certificate) -> Result<(), TabularError> {
+    let Certificate { primal, dual, slackness, gap, .. } = certificate;
+    let numbers: [(&str, &[f64]); 8] = [
+        ("V", &point.v),
+        ("Q", &point.q),
+        ("a dual variable of B", &point.duals.b),
+        ("a dual variable of E", &point.duals.e),
+        ("the objective", &[objective]),
+        ("the certificate's violation of rows", &[*primal, *dual]),
+        ("the certificate's slackness", &[*slackness]),
+        ("the certificate's gap", &[*gap]),
+    ];
+    for (what, numbers) in numbers {
+        if let Some(found) = numbers.iter().find(|x| !x.is_finite()) {
+            return Err(TabularError::Overflow { what, found: *found });
+        }
+    }
+    Ok(())
 }

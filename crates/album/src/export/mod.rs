@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::resources::Resources;
 use crate::run::Trained;
 use album_agents::{Agent, Learner};
-use album_base::atomic;
+use album_base::{atomic, files};
 use album_data::ActionSpace;
 use album_policy::{Actions, Manifest, PolicyFile};
 use album_train::weights_sha256;
@@ -123,6 +123,7 @@ pub struct About {
 /// Writes the policy of a run into a file, which is replaced if it exists, or stays as it was if anything fails.
 pub fn export(run: &Path, export: &Export) -> Result<Exported, Error> {
     let trained = Trained::open(run, export.step, &Resources::default())?;
+    refuse_replacing(run, &export.out)?;
     let names = names(run, &trained);
     let about = About {
         task: trained.config.problem.to_string(),
@@ -156,7 +157,20 @@ pub fn export(run: &Path, export: &Export) -> Result<Exported, Error> {
     })
 }
 
-/// The complete policy of an agent.
+/// Refuses to replace a file of the run itself: only another policy beside them.
+fn refuse_replacing(run: &Path, out: &Path) -> Result<(), Error> {
+    let is_policy = out.extension().is_some_and(|end| end == "onnx" || end == "safetensors");
+    let of_run = files::is_inside(out, run) && out.exists() && !is_policy;
+    if of_run || files::is_inside(out, &run.join("checkpoints")) {
+        return Err(Error::Usage(format!(
+            "{} belongs to the run; choose another name for the policy",
+            out.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The policy of an agent, in all its parts.
 pub fn policy_file(agent: &Learner, about: &About) -> Result<PolicyFile, Error> {
     let recorded = agent.recorded_policy();
     let steps::Built { graph, tensors, noise } = steps::build(&recorded)?;

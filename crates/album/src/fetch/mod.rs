@@ -24,6 +24,7 @@ mod tests;
 mod transfer;
 
 use crate::error::Error;
+use album_base::files::{self, Links};
 use album_base::number::bytes;
 use part::Part;
 use serde::{Deserialize, Serialize};
@@ -192,7 +193,7 @@ pub fn fetch(
 
 fn digest(path: &Path) -> Result<(Option<u64>, Option<String>), FetchError> {
     let mut hasher = Sha256::new();
-    let size = std::fs::File::open(path).and_then(|mut file| io::copy(&mut file, &mut hasher));
+    let size = files::open(path, Links::Follow).and_then(|mut file| io::copy(&mut file, &mut hasher));
     Ok((Some(size.map_err(FetchError::io(path))?), Some(format!("{:x}", hasher.finalize()))))
 }
 

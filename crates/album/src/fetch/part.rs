@@ -2,6 +2,7 @@
 
 use super::{Event, FetchError, Record};
 use album_base::atomic;
+use album_base::files::{self, Links};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ impl Part {
     pub fn claim(whole: &Path, report: &mut dyn FnMut(Event)) -> Result<Option<Self>, FetchError> {
         let path = with_suffix(whole, ".part");
         while !whole.exists() {
-            let content = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
+            let content = files::open_with(&options, &path, Links::Refuse);
             let content = content.map_err(FetchError::io(&path))?;
             if let Err(TryLockError::WouldBlock) = content.try_lock() {
                 report(Event::Note("another process downloads it; waiting".to_owned()));
@@ -107,7 +109,8 @@ fn is_at(_file: &File, path: &Path) -> bool {
 
 /// The record beside a file, if there is one that can be read.
 pub fn read_record(file: &Path) -> Option<Record> {
-    serde_json::from_slice(&fs::read(with_suffix(file, ".json")).ok()?).ok()
+    let text = files::read(&with_suffix(file, ".json"), Links::Follow, 1 << 20).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 pub fn write_record(file: &Path, record: &Record) -> Result<(), FetchError> {

@@ -297,7 +297,7 @@ fn data_of(trained: &Trained, request: &Request) -> Result<(Dataset, Option<Vec<
 }
 
 fn read(source: &Source) -> Result<Dataset, Error> {
-    source.read().map(|data| data.dataset).map_err(|e| Error::Load(e.to_string()))
+    Ok(source.read()?.dataset)
 }
 
 /// Refuses data that the policy was not made for.

@@ -4,7 +4,7 @@ use super::{Finished, Run};
 use crate::error::Error;
 use crate::problem::Problem;
 use crate::report;
-use album_base::number::{grouped, seconds};
+use album_base::number::{bytes, grouped, seconds};
 use album_data::{ActionSpace, Description};
 use std::fmt;
 
@@ -28,6 +28,7 @@ impl Run {
             text.push_str(&format!("\n{}", described(description)));
             description.guesses.iter().for_each(|guess| text.push_str(&format!("\nguessed: {guess}")));
         }
+        text.push_str(&format!("\nmemory: about {} beside the data", bytes(self.memory())));
         Ok(text)
     }
 }

@@ -10,16 +10,18 @@ pub use page::page;
 pub use program::{ProgramReport, Sandwich, SolvedProgram, mudworld, read_program};
 
 use crate::Error;
+use album_base::files;
 use std::path::{Path, PathBuf};
 
-/// Refuses to write results over what they are made from, or over each other. Outputs are named by their options.
+/// Refuses to write results over what they are made from, by whatever name or link, or over each other. Outputs are named by
+/// their options.
 pub fn check_outputs<const N: usize>(
     inputs: &[PathBuf],
     outputs: [(&str, Option<&Path>); N],
 ) -> Result<(), Error> {
     for (at, (option, output)) in outputs.iter().enumerate() {
         let Some(output) = output else { continue };
-        if inputs.iter().any(|input| is_same(input, output)) {
+        if inputs.iter().any(|input| files::same(input, output)) {
             let output = output.display();
             return Err(Error::Usage(format!("{output} is the input; choose another name for the output")));
         }
@@ -28,11 +30,4 @@ pub fn check_outputs<const N: usize>(
         }
     }
     Ok(())
-}
-
-fn is_same(a: &Path, b: &Path) -> bool {
-    match (a.canonicalize(), b.canonicalize()) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
-    }
 }

@@ -104,7 +104,8 @@ impl Tracker {
         let note = read_note(run.path())?;
         let uri = match (target, &note) {
             (Some(target), _) => target.uri.clone(),
-            (None, Some(note)) => note.uri.clone(),
+            // The note may be anybody's.
+            (None, Some(note)) => format!("mlflow:{}", note.uri).parse::<Target>()?.uri,
             (None, None) => return Ok(None),
         };
         let config = run.config();

@@ -117,17 +117,13 @@ impl Verification {
 
     /// Writes `report.html`, `checks.csv` and the figures into a folder, and returns the path of the page.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
-        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         let figures =
             self.illustrations.iter().map(|shown| (format!("{}.svg", shown.id), shown.figure.render()));
         let files = figures.chain([
             ("checks.csv".to_owned(), self.all_checks().to_csv()),
             ("report.html".to_owned(), self.page().render()),
         ]);
-        for (name, content) in files {
-            let path = folder.join(name);
-            atomic::write(&path, content.as_bytes()).map_err(Error::io(&path))?;
-        }
+        atomic::write_together(folder, files).map_err(|(path, e)| Error::io(&path)(e))?;
         Ok(folder.join("report.html"))
     }
 

@@ -7,4 +7,5 @@ mod doctor;
 mod export;
 mod fqe;
 mod own;
+mod report;
 mod weights;

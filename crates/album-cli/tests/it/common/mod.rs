@@ -10,9 +10,45 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// The program to test. `ALBUM_TEST_BINARY` names another build, to see whether a test fails on it.
+pub fn program() -> PathBuf {
+    std::env::var_os("ALBUM_TEST_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_album").into(), PathBuf::from)
+}
+
+/// Runs `album` in `folder` by a line of the shell, in which `album` stands for the program. It may take a minute.
+pub fn shell(folder: &Path, line: &str) -> Output {
+    let line = format!("album() {{ timeout 60 \"$ALBUM\" \"$@\"; }}; {line}");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &line]).current_dir(folder).env("ALBUM", program()).env_remove("ALBUM_PYTHON");
+    shell.output().expect("a shell starts")
+}
+
+/// Runs `album`, which must end within a minute with this exit code and every one of `words` in its message.
+pub fn refuses(folder: &Path, args: &[&str], code: i32, words: &[&str]) {
+    let output = Command::new("timeout")
+        .arg("60")
+        .arg(program())
+        .args(args)
+        .current_dir(folder)
+        .env_remove("ALBUM_PYTHON")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("timeout starts");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
+    for word in words {
+        assert!(message.contains(word), "{args:?}: no `{word}` in: {message}");
+    }
+}
+
+/// A pipe in place of a file.
+pub fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo starts").success());
+}
+
 /// Runs `album` in `folder`.
 pub fn album(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_album"))
+    Command::new(program())
         .args(args)
         .current_dir(folder)
         .env_remove("ALBUM_PYTHON")

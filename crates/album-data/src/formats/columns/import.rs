@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::dataset::{Role, UNFINISHED};
 use crate::error::{DataError, Place};
-use crate::formats::columns::manifest::{ColumnFile, EPISODES, FILE, Manifest, dtype, file_name};
+use crate::formats::columns::manifest::{COLUMNS, ColumnFile, EPISODES, FILE, Manifest, dtype, file_name};
 use crate::formats::npz::array::DType;
 use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
@@ -123,9 +123,27 @@ pub(super) fn check_target(target: &Path, replace: bool, place: &Place) -> Resul
             "exists and is not an imported folder, so it is not replaced; choose another name"
         }
         Ok(false) if !replace => "already exists; choose another name or pass --force",
-        Ok(false) => return Ok(()),
+        Ok(false) => match foreign(target) {
+            None => return Ok(()),
+            Some(found) => {
+                let found = found.display().to_string();
+                return Err(DataError::Foreign { place: place.clone(), found });
+            }
+        },
     };
     Err(DataError::Exists { place: place.clone(), problem })
+}
+
+/// Something in an imported folder that no import wrote.
+fn foreign(folder: &Path) -> Option<PathBuf> {
+    let ours =
+        |name: &str| name == FILE || COLUMNS.iter().any(|(column, dtype)| name == file_name(column, *dtype));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut foreign = entries.filter(|entry| {
+        let plain = entry.file_type().is_ok_and(|kind| kind.is_file());
+        !plain || !entry.file_name().to_str().is_some_and(ours)
+    });
+    foreign.next().map(|entry| entry.path())
 }
 
 /// Large archives pass by in parts, and the disk's free space bounds what is written.

@@ -24,7 +24,7 @@ const BYTE_ORDER: &str = "little";
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The columns there can be, and the type of each.
-const COLUMNS: [(&str, DType); 7] = [
+pub(super) const COLUMNS: [(&str, DType); 7] = [
     ("observations", DType::F32),
     ("actions", DType::F32),
     ("qpos", DType::F32),
@@ -192,6 +192,7 @@ impl Head {
     fn read(folder: &Path) -> Result<(Self, Vec<u8>), DataError> {
         let path = folder.join(FILE);
         let place = Place::file(&path);
+        std::fs::metadata(folder).map_err(|source| DataError::Io { place: Place::file(folder), source })?;
         if !path.exists() {
             return Err(DataError::WrongFileKind {
                 place: Place::file(folder),

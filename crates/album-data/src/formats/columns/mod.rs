@@ -16,9 +16,9 @@
 //!
 //! [`load`](crate::load()) takes the folder in place of a file. Observations and actions are
 //! then mapped into memory: the system reads the pages that batches touch, and drops them when it needs the
-//! memory. In memory are eight bytes a row, its reward and mask. Everything that needs a look at all numbers
-//! (are they finite? what is their hash?) was done by the import; loading only holds the files' sizes against
-//! the manifest. [`verify`] looks at everything.
+//! memory. In memory are eight bytes a row, its reward and mask. Whether all numbers are finite was asked by the
+//! import; loading reads every column that it needs once, to hold it against the hashes of the manifest.
+//! [`verify`] looks at all of them.
 //!
 //! The hash of a dataset is the same from the folder and from the file, so that a run may be resumed with either.
 

@@ -10,7 +10,7 @@ use crate::error::{DataError, Place};
 use crate::formats::npz::array::{Array, DType, Data, elements};
 use crate::formats::npz::npy::{CHUNK, MAGIC};
 use crate::limits::Limits;
-use album_base::atomic::AtomicFile;
+use album_base::atomic::{self, AtomicFile};
 
 /// Writes an `.npz` archive, which appears under its name only on
 /// [`finish`](Self::finish). Equal arrays give equal bytes, whenever written.
@@ -38,6 +38,7 @@ impl NpzWriter {
 
     fn open(path: &Path, method: CompressionMethod) -> Result<Self, DataError> {
         let place = Place::file(path);
+        atomic::sweep(path);
         let file =
             AtomicFile::create(path).map_err(|source| DataError::Io { place: place.clone(), source })?;
         Ok(Self {

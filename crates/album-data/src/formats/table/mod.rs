@@ -31,13 +31,14 @@ mod read;
 mod write;
 
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 pub use data::{ColumnData, Kind, Lists, Text};
 pub use read::Part;
 pub use write::TableWriter;
+
+use album_base::files::{self, Links};
 
 use crate::error::{DataError, Place};
 use crate::formats::file::{describe_kind, open_regular};
@@ -120,7 +121,7 @@ impl Table {
     /// Whether a file starts like a Parquet or gzip file, or is called `.csv`, `.tsv` or `.txt`.
     pub fn recognises(path: &Path) -> bool {
         let mut start = [0; 4];
-        let read = File::open(path).and_then(|mut file| file.read(&mut start));
+        let read = files::open(path, Links::Follow).and_then(|mut file| file.read(&mut start));
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         matches!(read, Ok(n) if is_parquet(&start[..n]) || is_gzip(&start[..n]))
             || ["csv", "tsv", "txt"].iter().any(|known| extension.eq_ignore_ascii_case(known))

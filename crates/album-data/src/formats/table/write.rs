@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use album_base::atomic::AtomicFile;
+use album_base::text::cell;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -94,11 +95,13 @@ fn npz(path: &Path, columns: &[(String, ColumnData)]) -> Result<NpzWriter, DataE
 
 fn csv(file: AtomicFile, columns: &[(String, ColumnData)]) -> std::io::Result<AtomicFile> {
     let mut writer = ::csv::WriterBuilder::new().buffer_capacity(1 << 20).from_writer(file);
-    writer.write_record(columns.iter().map(|(name, _)| name))?;
+    writer.write_record(columns.iter().map(|(name, _)| cell(name).into_owned()))?;
     for row in 0..columns.first().map_or(0, |(_, data)| data.len()) {
         for (_, data) in columns {
             match data {
-                ColumnData::Text(text) => writer.write_field(&text.categories[text.codes[row] as usize])?,
+                ColumnData::Text(text) => {
+                    writer.write_field(&*cell(&text.categories[text.codes[row] as usize]))?;
+                }
                 _ => writer.write_field(data.label(row))?,
             }
         }

@@ -1,6 +1,7 @@
 //! Talking to Slurm, and remembering what was submitted.
 
 use album::Error;
+use album_base::files::{self, Links};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -87,8 +88,8 @@ pub struct Alive {
 impl Ledger {
     /// Opens the list of jobs, creating it if necessary.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let options = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut file = options.map_err(Error::io(path))?;
+        let options = OpenOptions::new().read(true).append(true).create(true).clone();
+        let mut file = files::open_with(&options, path, Links::Refuse).map_err(Error::io(path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
