@@ -71,6 +71,7 @@ pub mod fqe;
 mod http;
 pub mod judge;
 mod mudworld;
+mod names;
 mod own;
 mod problem;
 pub mod record;
