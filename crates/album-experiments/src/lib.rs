@@ -48,6 +48,7 @@ pub mod job;
 mod maps;
 pub mod measure;
 mod outputs;
+mod own;
 mod page;
 mod plan;
 pub mod published;
@@ -65,6 +66,7 @@ pub use experiment::{
     Command, CostOptions, Entry, Experiment, Grid, PresetName, Protocol, Scale, Selection, Source, Spec,
     Variant, environment, list, names,
 };
+pub use own::OwnRun;
 pub use page::{Written, write};
 pub use plan::{Plan, PlannedRun, Request, Work, shell};
 pub use reference::{Reference, methods, same_setting};
