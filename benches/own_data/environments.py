@@ -28,6 +28,36 @@ def cartpole_fair(obs, rng):
     return int(obs[3] > 0)
 
 
+TAXI_STANDS = [(0, 0), (0, 4), (4, 0), (4, 3)]
+# Between which columns there are walls, by row.
+TAXI_WALLS = {0: {1}, 1: {1}, 3: {0, 2}, 4: {0, 2}}
+
+
+@functools.cache
+def taxi_way(start, goal):
+    """The first move on a shortest way."""
+    moves = {0: (1, 0), 1: (-1, 0), 2: (0, 1), 3: (0, -1)}
+    first, queue = {start: None}, [start]
+    for row, column in queue:
+        for move, (down, right) in moves.items():
+            to = (row + down, column + right)
+            blocked = right and min(column, to[1]) in TAXI_WALLS.get(row, ())
+            if 0 <= to[0] < 5 and 0 <= to[1] < 5 and not blocked and to not in first:
+                first[to] = move if first[row, column] is None else first[row, column]
+                queue.append(to)
+    return first[goal]
+
+
+def taxi(obs, rng):
+    """Fetches the passenger and brings him where he wants to go."""
+    state = int(np.argmax(obs)) if np.ndim(obs) else int(obs)
+    row, column, passenger, goal = state // 100, state // 20 % 5, state // 4 % 5, state % 4
+    to = TAXI_STANDS[goal if passenger == 4 else passenger]
+    if (row, column) == to:
+        return 5 if passenger == 4 else 4
+    return taxi_way((row, column), to)
+
+
 class Lq(gymnasium.Env):
     """Two carts with friction, forces in physical units, quadratic cost."""
 

@@ -18,6 +18,14 @@ import numpy as np
 import environments
 
 HERE = Path(environments.__file__).resolve()
+
+
+def newest(name):
+    """An id with its last version, which gymnasium counts up."""
+    versions = [spec.version for spec in gymnasium.registry.values() if spec.name == name]
+    return f"{name}-v{max(versions)}"
+
+
 PROBLEMS = {
     # environment, its arguments, recordings (policy, noise options, episodes)
     "pendulum": ("gymnasium:Pendulum-v1", [], [
@@ -26,9 +34,11 @@ PROBLEMS = {
         ("random", [], 100), ("cartpole_poor", ["--epsilon", "0.2"], 150), ("cartpole_fair", ["--epsilon", "0.3"], 40)]),
     "frozenlake": ("gymnasium:FrozenLake-v1", ["is_slippery=false"], [("random", [], 1500)]),
     "slippery": ("gymnasium:FrozenLake-v1", [], [("random", [], 3000)]),
+    "cliffwalking": (f"gymnasium:{newest('CliffWalking')}", ["max_episode_steps=200"], [("random", [], 60)]),
+    "taxi": (f"gymnasium:{newest('Taxi')}", [], [("random", [], 40), ("taxi", ["--epsilon", "0.3"], 300)]),
     "lq": (f"{HERE}:lq", [], [("lq_mediocre", [], 200)]),
 }
-DISCRETE = {"cartpole", "frozenlake", "slippery"}
+DISCRETE = {"cartpole", "frozenlake", "slippery", "cliffwalking", "taxi"}
 EPISODES = 50
 
 
@@ -68,12 +78,21 @@ def behaviour(files):
 def train(album, out, problem, seed, agent, files):
     env, arguments, _ = PROBLEMS[problem]
     folder = out / "runs" / f"{problem}-{agent}-{seed}"
-    if not (folder / "result.json").exists():
+    if (folder / "config.toml").exists():
+        run(album, "resume", folder, "--threads", 1, "--workers", 1)
+    else:
         run(album, "train", "--data", *files, "--agent", agent, "--seed", seed, "--env", env,
             *[x for a in arguments for x in ("--env-arg", a)], "--eval-episodes", EPISODES, "--eval-every", 0,
             "--threads", 1, "--workers", 1, "--out", folder)
     result = json.loads((folder / "result.json").read_text())
-    return dict(score=result["evaluations"][-1]["return"], steps=result["steps"], seconds=result["wall_seconds"] - result["eval_seconds"])
+    row = dict(score=result["evaluations"][-1]["return"], steps=result["steps"], seconds=result["wall_seconds"] - result["eval_seconds"])
+    exact = json.loads((folder / "differences.json").read_text()).get("exact")
+    if exact:
+        # Where states repeat: the best that the data supports, and how far values and policy are from it.
+        error = lambda pairs: float(np.mean([abs(a - b) for a, b in pairs])) if pairs else None
+        row |= dict(v_star=exact["mean_v_star"], policy_value=exact["mean_policy_value"],
+                    q_error=error(exact["q"]), v_error=error(exact["v"]))
+    return row
 
 
 def make(problem):
@@ -126,7 +145,7 @@ def peer(problem, seed, name, files, steps):
     agent.fit(data, n_steps=steps, n_steps_per_epoch=steps, show_progress=False, with_timestamp=False,
               logger_adapter=d3rlpy.logging.NoopAdapterFactory())
     seconds = time.time() - start
-    one_hot = np.eye(16, dtype=np.float32)
+    one_hot = np.eye(observations.shape[1], dtype=np.float32)
 
     def act(obs):
         obs = np.asarray(one_hot[obs] if np.ndim(obs) == 0 else obs, dtype=np.float32)

@@ -3,13 +3,15 @@
 /// The names that look most like `found`, the nearest first, at most `count`.
 ///
 /// Names that begin with what was typed come first; then those that fewer than a
-/// third of the typed letters would have to change for, in order of distance.
+/// third of the typed letters would have to change for, in order of distance. Two
+/// letters that changed places are one change.
 ///
 /// ```
 /// use album_base::suggest::nearest;
 /// let keys = ["gamma", "lambda_b", "lambda_e", "seed"];
 /// assert_eq!(nearest("lamda_b", keys, 1), ["lambda_b"]);
 /// assert_eq!(nearest("gam", keys, 1), ["gamma"]);
+/// assert_eq!(nearest("sede", keys, 1), ["seed"]);
 /// assert!(nearest("batch", keys, 1).is_empty());
 /// ```
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, count: usize) -> Vec<&'a str> {
@@ -18,7 +20,7 @@ pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, count:
         .into_iter()
         .filter_map(|name| {
             let begins = length > 1 && name.starts_with(found);
-            let distance = if begins { 0 } else { strsim::levenshtein(found, name) };
+            let distance = if begins { 0 } else { strsim::osa_distance(found, name) };
             (begins || distance * 3 < length).then_some((distance, name))
         })
         .collect();

@@ -3,7 +3,7 @@
 use crate::output;
 use album::Error as Failure;
 use album_base::say;
-use album_experiments::{collect, estimate};
+use album_experiments::collect;
 use std::path::PathBuf;
 
 /// A report about finished and unfinished runs.
@@ -32,8 +32,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if runs == 0 && found.studies.iter().all(|study| study.outputs.is_none()) {
         return Err(Failure::Load("none of the runs can be read; there is nothing to report".into()));
     }
-    let written = album_experiments::write(&found.studies, &args.out)?;
-    let variants: usize = found.studies.iter().map(|study| estimate::variants(study).len()).sum();
+    let written = album_experiments::write(&found.studies, &found.own, &args.out)?;
+    let variants = found.variants();
     let json = serde_json::json!({
         "page": written.page,
         "files": written.files,

@@ -1,6 +1,8 @@
 //! From run directories alone to studies: runs side by side, beside the published numbers.
 
+use crate::estimate;
 use crate::experiment::{Protocol, Source};
+use crate::own::{self, OwnRun};
 use crate::plan::shell;
 use crate::published::{Published, PublishedRow};
 use crate::reference::{methods, same_setting};
@@ -24,8 +26,10 @@ const CHECKPOINTS: &str = "checkpoints";
 /// What [`collect`] found.
 #[derive(Debug)]
 pub struct Collection {
-    /// One for each experiment in a results folder, and one for all other runs.
+    /// One for each experiment in a results folder, and one for all other runs on tasks.
     pub studies: Vec<Study>,
+    /// Runs on other data.
+    pub own: Vec<OwnRun>,
     /// Runs that were left out.
     pub skipped: Vec<Skipped>,
 }
@@ -42,8 +46,15 @@ pub struct Skipped {
 impl Collection {
     /// Runs in all studies, and how many of them are finished.
     pub fn count(&self) -> (usize, usize) {
+        let own = (self.own.len(), self.own.iter().filter(|run| run.finished()).count());
         let tallies = self.studies.iter().map(Study::tally);
-        tallies.fold((0, 0), |(runs, done), tally| (runs + tally.planned, done + tally.done))
+        tallies.fold(own, |(runs, done), tally| (runs + tally.planned, done + tally.done))
+    }
+
+    /// What is compared: agents with their settings, in each study and on each data.
+    pub fn variants(&self) -> usize {
+        let of_studies: usize = self.studies.iter().map(|study| estimate::variants(study).len()).sum();
+        of_studies + own::groups(&self.own).len()
     }
 }
 
@@ -70,17 +81,27 @@ pub fn collect(folders: &[PathBuf], command: String) -> Result<Collection, Error
             places.remove(&path);
         }
     }
-    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    let (mut found, mut own, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for place in places {
-        match Found::read(&place) {
-            Ok(run) => found.push(run),
-            Err(error) => skipped.push(Skipped { run: place, reason: error.to_string() }),
+        let read = read_config(&place).and_then(|config| match &config.problem {
+            Problem::Ogbench(task) => {
+                let task = task.with_number(task.task());
+                found.push(Found::read(&place, config, task)?);
+                Ok(())
+            }
+            _ => {
+                own.push(OwnRun::new(&place, config)?);
+                Ok(())
+            }
+        });
+        if let Err(error) = read {
+            skipped.push(Skipped { run: place, reason: error.to_string() });
         }
     }
     if !found.is_empty() {
         studies.push(study(found, command, &mut skipped)?);
     }
-    Ok(Collection { studies, skipped })
+    Ok(Collection { studies, own, skipped })
 }
 
 /// The run directories in a folder. Runs are not searched for further runs.
@@ -112,15 +133,7 @@ struct Found {
 }
 
 impl Found {
-    fn read(path: &Path) -> Result<Found, Error> {
-        let config = read_config(path)?;
-        let Problem::Ogbench(task) = &config.problem else {
-            return Err(Error::Config(
-                "a run on one's own data has a page of its own; tables compare runs on tasks of OGBench"
-                    .into(),
-            ));
-        };
-        let task = task.with_number(task.task());
+    fn read(path: &Path, config: RunConfig, task: TaskName) -> Result<Found, Error> {
         let records = Records::read(path)?;
         let (problem, agent) = (Some(task.into()), Some(config.agent.clone()));
         let preset = config::resolve(&Overrides { problem, agent, ..Overrides::default() })?.config;

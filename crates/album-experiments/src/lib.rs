@@ -49,6 +49,7 @@ mod list;
 mod maps;
 pub mod measure;
 mod outputs;
+mod own;
 mod page;
 mod plan;
 mod preview;
@@ -68,6 +69,7 @@ pub use experiment::{
     environment, names,
 };
 pub use list::{ExperimentList, ListedExperiment};
+pub use own::OwnRun;
 pub use page::{Written, write};
 pub use plan::{Plan, PlannedRun, Request, Work, shell};
 pub use preview::{Preview, PreviewRun};

@@ -3,6 +3,7 @@
 use crate::error::ReportError;
 use crate::figures::{NamedFigure, figures};
 use crate::outputs;
+use crate::own::{self, OwnRun};
 use crate::published::Published;
 use crate::runs;
 use crate::study::Study;
@@ -27,9 +28,9 @@ pub struct Written {
     pub files: Vec<PathBuf>,
 }
 
-/// Writes `index.html` about the studies into the folder `out`, and each table as `.csv` and `.tex` and each figure as
-/// `.svg` beside it. All is made and on the disk before anything is replaced.
-pub fn write(studies: &[Study], out: &Path) -> Result<Written, ReportError> {
+/// Writes `index.html` about the studies and the runs on other data into the folder `out`, and each table as `.csv` and
+/// `.tex` and each figure as `.svg` beside it. All is made and on the disk before anything is replaced.
+pub fn write(studies: &[Study], own: &[OwnRun], out: &Path) -> Result<Written, ReportError> {
     if out.exists() && !out.is_dir() {
         return Err(ReportError::NotAFolder(out.to_path_buf()));
     }
@@ -37,13 +38,21 @@ pub fn write(studies: &[Study], out: &Path) -> Result<Written, ReportError> {
     let studies = named_apart(studies);
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let mut page = Page::new(match &studies[..] {
+        [] => "Runs side by side".to_owned(),
         [study] => title(study),
         _ => "Experiments of the paper, measured".to_owned(),
-    })
-    .table(overview(&studies));
+    });
+    if !studies.is_empty() {
+        page = page.table(overview(&studies));
+    }
     for study in &studies {
         let heading = if studies.len() == 1 { "Results".to_owned() } else { title(study) };
         page = section(page, study, heading, &published, out, &mut files)?;
+    }
+    if !own.is_empty() {
+        let (table, data) = own::tables(own);
+        let made = NamedTable { name: "", table, data };
+        page = put_table(page.section_at("own-data", "Data of one's own"), "own-data", made, &mut files);
     }
     page = page.footer(format!("Written by album {}.", env!("CARGO_PKG_VERSION")));
 
@@ -181,7 +190,7 @@ fn runs_of(
     files: &mut BTreeMap<String, String>,
 ) -> Page {
     for made in tables(study, published) {
-        page = put_table(page, study, made, files);
+        page = put_table(page, &study.name, made, files);
     }
     for NamedFigure { name, figure, caption } in figures(study, published) {
         page = put_figure(page, study, name, figure, caption, files);
@@ -204,7 +213,7 @@ fn outputs_of(
         return Ok(page.callout(Status::Neutral, "The command has not been run yet."));
     }
     if let Some(made) = found.costs.as_ref().and_then(|costs| costs.beside_published(published)) {
-        page = put_table(page, study, made, files);
+        page = put_table(page, &study.name, made, files);
     }
     for (name, rows) in &found.tables {
         let table = outputs::table(rows, &format!("`{name}.csv` of the command."));
@@ -219,10 +228,10 @@ fn outputs_of(
     Ok(page)
 }
 
-fn put_table(page: Page, study: &Study, made: NamedTable, files: &mut BTreeMap<String, String>) -> Page {
+fn put_table(page: Page, of: &str, made: NamedTable, files: &mut BTreeMap<String, String>) -> Page {
     let stem = match made.name {
-        "" => study.name.clone(),
-        name => format!("{}-{name}", study.name),
+        "" => of.to_owned(),
+        name => format!("{of}-{name}"),
     };
     let (csv, tex) = (format!("{stem}.csv"), format!("{stem}.tex"));
     files.insert(csv.clone(), made.data.to_csv());

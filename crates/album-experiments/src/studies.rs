@@ -69,7 +69,7 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Error> {
 
 /// Writes the report of a plan into its results folder.
 pub fn write_report(plan: &Plan, results: &Results) -> Result<Written, Error> {
-    Ok(write(&[study(plan, results)?], &results.report(&plan.name()))?)
+    Ok(write(&[study(plan, results)?], &[], &results.report(&plan.name()))?)
 }
 
 /// The error that the failed runs of a plan amount to, with the exit code and the end of the log of the first.

@@ -5,6 +5,8 @@ use album_data::{Dataset, View};
 
 /// Initial states that are looked at, where there are as many.
 const EPISODES: usize = 1000;
+/// Networks are fresh for at least so many steps, and their values say nothing.
+const FRESH: u64 = 1000;
 
 /// V at the first states of episodes, beside the returns that were observed from there.
 ///
@@ -44,7 +46,7 @@ impl Watch {
             dim: data.observation_dim(),
             observed: observed / count.max(1) as f64,
             range: value_range(data, gamma),
-            from: steps / 5,
+            from: (steps / 5).max(FRESH),
             warned: false,
         }
     }
@@ -118,11 +120,14 @@ mod tests {
 
     #[test]
     fn the_alarm_rings_once() {
-        let mut watch = Watch::new(&data(), 0.5, 10);
+        let mut watch = Watch::new(&data(), 0.5, 10_000);
         let metrics = |low: f64, high: f64| vec![("value/v_min".into(), low), ("value/v_max".into(), high)];
-        assert_eq!(watch.alarm(1, &metrics(-4.5, 80.0)), None); // fresh networks
-        assert_eq!(watch.alarm(2, &metrics(-4.5, 8.5)), None);
-        assert!(watch.alarm(2, &metrics(-4.5, 80.0)).unwrap().contains("-4.0000 to 8.0000 at most"));
-        assert_eq!(watch.alarm(3, &metrics(-4.5, 90.0)), None);
+        assert_eq!(watch.alarm(1999, &metrics(-4.5, 80.0)), None); // fresh networks
+        assert_eq!(watch.alarm(2000, &metrics(-4.5, 8.5)), None);
+        assert!(watch.alarm(2000, &metrics(-4.5, 80.0)).unwrap().contains("-4.0000 to 8.0000 at most"));
+        assert_eq!(watch.alarm(3000, &metrics(-4.5, 90.0)), None);
+        // The networks of a run of a few steps are fresh to its end.
+        let mut short = Watch::new(&data(), 0.5, 5);
+        assert!((1..=5).all(|step| short.alarm(step, &metrics(-4.5, 80.0)).is_none()));
     }
 }

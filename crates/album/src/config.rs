@@ -2,7 +2,7 @@
 //! Unknown keys are errors that suggest the nearest one.
 
 use crate::error::Error;
-use crate::own::{ACTOR_AVERAGE, Chosen, Own};
+use crate::own::{ACTOR_AVERAGE, Chosen, Own, Reason};
 use crate::problem::Problem;
 use crate::run;
 pub use album_agents::Preset;
@@ -135,7 +135,7 @@ fn preset(
     problem: &Problem,
     preset: Option<Preset>,
     gamma: Option<f64>,
-) -> Result<(toml::Table, Vec<String>), Error> {
+) -> Result<(toml::Table, Vec<Reason>), Error> {
     let preset = preset.unwrap_or(match problem {
         Problem::Own(_) | Problem::MudWorld(_) => Preset::Own,
         _ if problem.is_native() => Preset::Small,
@@ -159,7 +159,8 @@ fn preset(
             // A critic that settles finds every recorded action as good as V, and the policy becomes cloning.
             settings.insert("lr_decay".into(), "none".into());
             settings.insert("actor_average".into(), ACTOR_AVERAGE.into());
-            why.push(format!("lr_decay = none, actor_average = {ACTOR_AVERAGE}: most states occur once"));
+            let values = ["lr_decay", "actor_average"].map(|key| (key, settings[key].clone()));
+            why.push(Reason::new(values, "most states occur once"));
         }
         if known.contains_key("k") {
             settings.insert("k".into(), toml::Value::Integer(k as i64));
@@ -350,6 +351,8 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     config.problem = base.problem; // it may have read its data already
     config.data = config.data.map(absolute).transpose()?;
     config.from = config.from.map(absolute).transpose()?;
+    // What was set otherwise was not chosen from the data.
+    let chosen = chosen.iter().filter_map(|reason| reason.line(&config)).collect();
     Ok(Resolved { config, overridden: layers.overridden, chosen })
 }
 

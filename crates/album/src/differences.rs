@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::exact::Compared;
+use crate::names::Names;
 use crate::record_file;
 use album_agents::{Agent, Moment};
 use album_data::{ActionSpace, Dataset, View};
@@ -31,21 +32,9 @@ pub struct Differences {
     pub gains: Vec<Gain>,
     /// The names of the numbers in an observation.
     pub observation_names: Vec<String>,
-    /// The names of the numbers in an action, or of the choices.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub action_names: Vec<String>,
     /// Learned values beside exact ones, where states repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<Compared>,
-}
-
-/// What the numbers of observations and actions, or the choices, are called.
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    /// Of an observation.
-    pub observations: Vec<String>,
-    /// Of an action, or of the choices.
-    pub actions: Vec<String>,
 }
 
 /// How often which action is taken.
@@ -130,9 +119,8 @@ impl Differences {
                 });
             }
         }
-        let (observation_names, action_names) = (names.observations.clone(), names.actions.clone());
-        let states = chosen.len();
-        Differences { held_out, states, actions, gains, observation_names, action_names, exact: None }
+        let (states, observation_names) = (chosen.len(), names.observations.clone());
+        Differences { held_out, states, actions, gains, observation_names, exact: None }
     }
 
     /// Writes them into the directory of a run.

@@ -74,6 +74,7 @@ mod http;
 pub mod import;
 pub mod judge;
 mod mudworld;
+mod names;
 mod own;
 mod problem;
 pub mod record;

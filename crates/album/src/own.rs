@@ -1,5 +1,6 @@
 //! People's own data: a log, perhaps an environment, and hyperparameters that suit it without tuning.
 
+use crate::config::RunConfig;
 use crate::error::Error;
 use album_data::{ActionSpace, Dataset, Format, Source, SourceData};
 use album_envs::EnvSpec;
@@ -89,7 +90,37 @@ pub(crate) struct Chosen {
     pub discrete_policy: Option<&'static str>,
     /// Whether ALBUM's learning rates stay as they are and its policy is an average over updates.
     pub averaged: bool,
-    pub why: Vec<String>,
+    pub why: Vec<Reason>,
+}
+
+/// Values that were chosen together, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reason {
+    pub values: Vec<(&'static str, toml::Value)>,
+    pub why: String,
+}
+
+impl Reason {
+    pub fn new(
+        values: impl IntoIterator<Item = (&'static str, toml::Value)>,
+        why: impl Into<String>,
+    ) -> Self {
+        Reason { values: values.into_iter().collect(), why: why.into() }
+    }
+
+    /// One line about those values that stand in a configuration; nothing where others were set instead of all of them.
+    pub fn line(&self, config: &RunConfig) -> Option<String> {
+        let stands = |(key, value): &&(&'static str, toml::Value)| match *key {
+            "steps" => value.as_integer() == Some(config.train.steps as i64),
+            key => config.settings.get(key) == Some(value),
+        };
+        let written = |(key, value): &(&'static str, toml::Value)| match value.as_str() {
+            Some(text) => format!("{key} = {text}"),
+            None => format!("{key} = {value}"),
+        };
+        let values: Vec<String> = self.values.iter().filter(stands).map(written).collect();
+        (!values.is_empty()).then(|| format!("{}: {}", values.join(", "), self.why))
+    }
 }
 
 /// Rows of a minibatch, of which [`Chosen::steps`] makes passes over the data.
@@ -112,17 +143,17 @@ impl Chosen {
             // An episode's end is worth about a third of its beginning.
             let gamma = (1.0 - 1.0 / longest.max(1) as f64).clamp(0.9, 0.995);
             let gamma = (gamma * 1e4).round() / 1e4;
-            why.push(format!("gamma = {gamma}: the longest episode has {longest} steps (--gamma sets it)"));
+            let reason = format!("the longest episode has {longest} steps (--gamma sets it)");
+            why.push(Reason::new([("gamma", gamma.into())], reason));
             gamma
         });
         let (reward_scale, size) = reward_scale(data, gamma);
-        why.push(format!(
-            "reward_scale = {reward_scale}: 95 % of the discounted returns are within ±{}",
-            three_digits(size)
-        ));
+        let reason = format!("95 % of the discounted returns are within ±{}", three_digits(size));
+        why.push(Reason::new([("reward_scale", reward_scale.into())], reason));
         let k = (longest / 2).clamp(1, 10);
         let steps = (PASSES * data.len() / BATCH).clamp(STEPS[0], STEPS[1]) as u64 / 1000 * 1000;
-        why.push(format!("k = {k}, steps = {steps}: {} transitions", data.len()));
+        let counts = [("k", toml::Value::Integer(k as i64)), ("steps", toml::Value::Integer(steps as i64))];
+        why.push(Reason::new(counts, format!("{} transitions", data.len())));
         let with_steps = (0..episodes.len()).filter(|&episode| episodes.length(episode) > 0).count();
         let holdout = if with_steps >= 10 { 0.1 } else { 0.0 };
         let (discrete, repeat) =

@@ -3,16 +3,17 @@
 mod text;
 
 use crate::config::{self, RunConfig, TrainConfig};
-use crate::differences::{Differences, Names};
+use crate::differences::Differences;
 use crate::error::Error;
 use crate::exact::Exact;
+use crate::names::{self, Names};
 use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner, Metrics};
 use album_base::atomic::AtomicFolder;
 use album_base::files::{self, Links};
-use album_data::{ActionSpace, Dataset, Description, Segments};
+use album_data::{ActionSpace, Dataset, Segments};
 use album_envs::EnvPool;
 use album_nn::Pool;
 use album_train::checkpoint::{self, Checkpoint, Progress};
@@ -72,6 +73,9 @@ impl Run {
         let evaluator = evaluator(&config, data, resources)?;
         let directory = RunDir::create(directory, &config.to_toml()?)?;
         let run = Run { config, loaded, agent, evaluator, directory };
+        if let Problem::Own(own) = &run.config.problem {
+            names::write(run.path(), &own.read()?.description)?;
+        }
         if run.config.from.is_some() {
             // From here on the run stands for itself.
             let state = run.agent.state();
@@ -180,10 +184,7 @@ impl Run {
         .train()?;
         if untuned {
             let names = match &self.config.problem {
-                Problem::Own(own) => {
-                    let Description { observation_names, action_names, .. } = own.read()?.description.clone();
-                    Names { observations: observation_names, actions: action_names }
-                }
+                Problem::Own(own) => Names::of(&own.read()?.description),
                 _ => Names::default(),
             };
             let (data, held_out) = match &self.loaded.held_out {
@@ -375,6 +376,12 @@ fn agent_of(
     if data.observation_dim() != expected {
         let of = |n: usize| format!("observations of {n} numbers");
         return refuse(of(expected), format!("{} as in the new data", of(data.observation_dim())));
+    }
+    if let Problem::Own(own) = &config.problem
+        && let Some(before) = names::read(from)?
+        && let Some([found, expected]) = before.difference(&own.read()?.description)
+    {
+        return refuse(found, expected);
     }
     if *data.action_space() != blueprint.action_space() {
         return refuse(

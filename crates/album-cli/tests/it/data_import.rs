@@ -6,6 +6,7 @@ use crate::common;
 
 use album_data::NpzWriter;
 use album_data::ogbench::MazeSize;
+use album_data::table::{ColumnData, TableWriter};
 use album_envs::navigate::{Recipe, record};
 use common::{fails, json, snapshot};
 use std::num::NonZero;
@@ -230,4 +231,34 @@ fn data_larger_than_the_memory_can_be_trained_on() {
     assert!(from_columns.status.success(), "{}", String::from_utf8_lossy(&from_columns.stderr));
     let result: serde_json::Value = serde_json::from_slice(&from_columns.stdout).unwrap();
     assert_eq!(result["steps"], 20);
+}
+
+/// Ten million rows, 280 MB in memory, pass by in 120.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_log_is_imported_in_little_memory() {
+    const ROWS: usize = 1_000_000;
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    std::fs::create_dir(&log).unwrap();
+    {
+        let numbers =
+            |factor: usize| ColumnData::Float32((0..ROWS).map(|i| (i * factor % 97) as f32).collect());
+        let mut columns =
+            vec![("episode".to_owned(), ColumnData::Int((0..ROWS).map(|i| i as i64 / 1000).collect()))];
+        columns.extend((0..4).map(|i| (format!("obs_{i}"), numbers(i + 1))));
+        columns.extend([("action".to_owned(), numbers(7)), ("reward".to_owned(), numbers(11))]);
+        let ends = (0..ROWS).map(|i| i % 1000 == 999).collect();
+        columns.push(("terminated".to_owned(), ColumnData::Bool(ends)));
+        let part = log.join("part-0.parquet");
+        TableWriter::write(&part, &columns).unwrap().commit().unwrap();
+        for i in 1..10 {
+            std::fs::copy(&part, log.join(format!("part-{i}.parquet"))).unwrap();
+        }
+    }
+    let args = ["data", "import", "log", "--actions", "continuous", "--out", "log.columns", "--json"];
+    let output = limited(folder.path(), "ulimit -d 120000", &args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let bytes = std::fs::metadata(folder.path().join("log.columns/observations.f32")).unwrap().len();
+    assert_eq!(bytes, 4 * 4 * (10 * ROWS as u64 + 10_000)); // a state more in each episode
 }

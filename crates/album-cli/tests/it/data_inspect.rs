@@ -228,3 +228,52 @@ fn a_log_says_what_it_is() {
         &["did you mean `reward`"],
     );
 }
+
+/// Ids are looked up where Minari keeps its datasets: in the folder that its variable names, else under the home.
+#[test]
+fn a_minari_id_is_found_in_the_users_cache() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../album-data/tests/golden/minari");
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join(".minari/datasets/album/hdf5-v0/data");
+    std::fs::create_dir_all(&data).unwrap();
+    for name in ["metadata.json", "main_data.hdf5"] {
+        std::fs::copy(golden.join("album/hdf5-v0/data").join(name), data.join(name)).unwrap();
+    }
+    let inspect = |id: &str, cache: Option<&Path>| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_album"));
+        command.args(["data", "inspect", id, "--json"]).current_dir(home.path());
+        command.env("HOME", home.path()).env_remove("MINARI_DATASETS_PATH");
+        command.envs(cache.map(|cache| ("MINARI_DATASETS_PATH", cache))).output().unwrap()
+    };
+    for (id, cache) in [("album/hdf5-v0", None), ("album/parquet-v0", Some(golden.as_path()))] {
+        let output = inspect(id, cache);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{id}: {told}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (report["format"].as_str(), report["episodes"].as_u64()),
+            (Some("minari"), Some(2)),
+            "{id}"
+        );
+        assert_eq!(report["action"]["low"][0], -4.0, "{id}");
+        assert!(report["bytes"].as_u64() > Some(1000), "{id}: {}", report["bytes"]);
+    }
+    // What is not in the cache is a file that is missing.
+    let output = inspect("album/parquet-v0", None);
+    assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The parquet crate panics on some damaged pages. That is an error like any other, and no line about a thread.
+#[test]
+fn a_damaged_file_is_one_message() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../album-data/tests/golden/lists.parquet");
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = std::fs::read(golden).unwrap();
+    (bytes[1225], bytes[1336]) = (163, 0);
+    std::fs::write(folder.path().join("log.parquet"), bytes).unwrap();
+    let output = album(folder.path(), &["data", "inspect", "log.parquet"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{told}");
+    assert!(told.starts_with("error: ") && told.contains("damaged Parquet file"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}

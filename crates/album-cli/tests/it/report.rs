@@ -81,3 +81,37 @@ fn mistakes_are_named_and_nothing_is_lost() {
     assert!(code == Some(3) && message.contains("nothing to report"), "{message}");
     assert!(!folder.path().join("album-report").exists());
 }
+
+/// Runs on a log of one's own have no published numbers, and a table of their own.
+#[test]
+fn runs_on_own_data_stand_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut log = "episode,obs_x,action,reward,terminated\n".to_owned();
+    for row in 0..40 {
+        let (action, last) = (f64::from(row % 5) / 4.0 - 0.5, u8::from(row % 10 == 9));
+        log += &format!("{},{},{action},1,{last}\n", row / 10, f64::from(row) / 8.0);
+    }
+    std::fs::write(folder.path().join("plant.csv"), log).unwrap();
+    for (agent, seed) in [("album", "0"), ("album", "1"), ("bc", "0")] {
+        let out = format!("runs/{agent}-{seed}");
+        let small = ["--steps", "4", "--set", "hidden=[4]", "--set", "batch_size=4", "--threads", "1"];
+        let args = ["train", "--data", "plant.csv", "--agent", agent, "--seed", seed, "--out", &out];
+        let output = album(folder.path(), &[&args[..], &small].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{told}");
+        // Networks of four steps are fresh, whatever V is.
+        assert!(!told.contains("diverges"), "{told}");
+        // What was set is not told as chosen.
+        assert!(told.contains("chosen from the data: gamma = 0.9") && !told.contains("steps = "), "{told}");
+    }
+    let r = json(folder.path(), &["report", "runs", "--out", "page", "--json"]);
+    assert_eq!((&r["runs"], &r["finished"], &r["variants"]), (&3.into(), &3.into(), &2.into()), "{r}");
+    let csv = std::fs::read_to_string(folder.path().join("page/own-data.csv")).unwrap();
+    let header = csv.lines().next().unwrap();
+    assert!(header.starts_with("data,variant,seed,finished,run,V at initial states"), "{header}");
+    let row = csv.lines().find(|line| line.contains("album-1")).unwrap();
+    assert!(row.starts_with("plant,album,1,yes,album-1,"), "{row}");
+    let page = std::fs::read_to_string(folder.path().join("page/index.html")).unwrap();
+    assert!(page.contains("Data of one&#39;s own") && page.contains("own-data.tex"));
+    assert!(!page.contains(folder.path().to_str().unwrap()), "the page names a place of this machine");
+}

@@ -1,25 +1,41 @@
 //! Anyone's log as a dataset: where it is, what its columns mean, what became of it.
 //!
 //! ```text
-//! table      what a format must offer: named fields, read in parts
-//! columns    which field is what: said by the user, or guessed from the usual names
-//! chunk      parts of a table as rows of numbers
-//! assemble   rows -> episodes of states: the one place that knows what ends an episode, and how
-//! space      bounds or choices of the actions
-//! lent       arrays in memory, as a file would hold them
-//! episodes   a table of logs that have a file or group for each episode
-//! open       formats, from the contents of files
-//! read       all of them in a row
+//! open         formats, from the contents of files
+//! log          what a format must offer: named fields, read in parts
+//! episodes     that for logs with a file or group for each episode
+//! lent         that for arrays in memory, as a file would hold them
+//! column_map   which column is what, in the user's words
+//! roles        which column is what, with guesses from the usual names
+//! ends         what flags mean
+//! categories   which texts a text column has
+//! layout       where each column's numbers go
+//! builder      parts of a table -> chunks, rows of numbers
+//! assemble     rows -> episodes of states: the one place that knows what ends an episode, and how
+//! complaints   what is wrong with a row, and where it is
+//! sink         where assembled rows go
+//! space        bounds or choices of the actions
+//! opened       an open source, and the way of its rows from the first to the last
+//! describe     what it turned out to be
+//! read         all of it in a row
 //! ```
 
 mod assemble;
+mod builder;
+mod categories;
 mod chunk;
-mod columns;
+mod column_map;
+mod complaints;
+pub(crate) mod describe;
+mod ends;
 pub(crate) mod episodes;
+mod layout;
 pub(crate) mod lent;
 pub(crate) mod log;
 pub(crate) mod open;
+pub(crate) mod opened;
 pub(crate) mod read;
+mod roles;
 pub(crate) mod sink;
 mod space;
 
@@ -33,7 +49,7 @@ use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::load::Unchecked;
 
-pub use columns::{ColumnMap, ColumnMapError};
+pub use column_map::{ColumnMap, ColumnMapError};
 pub use lent::{Elements, LentArray};
 pub use open::Format;
 
@@ -203,6 +219,11 @@ impl Source {
 
     /// The format of the files, from their contents.
     pub fn format(&self) -> Result<Format, DataError> {
-        open::format(self)
+        Ok(open::files(self)?.0)
+    }
+
+    /// The files and folders that are read, in order: those of a folder, and that of an id.
+    pub fn files(&self) -> Result<Vec<PathBuf>, DataError> {
+        Ok(open::files(self)?.1)
     }
 }

@@ -82,11 +82,6 @@ impl fmt::Display for Format {
     }
 }
 
-/// The format of a source.
-pub(crate) fn format(source: &Source) -> Result<Format, DataError> {
-    Ok(files(source)?.0)
-}
-
 /// The format, and the files and folders that have it, in order.
 pub(crate) fn files(source: &Source) -> Result<(Format, Vec<PathBuf>), DataError> {
     let mut all: Vec<PathBuf> = Vec::new();

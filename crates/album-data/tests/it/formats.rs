@@ -27,6 +27,7 @@ fn all_formats_are_the_same_dataset() {
     let expected = hash(&bounded("log.npz"));
     for (name, format) in [
         ("states.npz", Format::Npz),
+        ("npy", Format::Npy),
         ("d4rl.hdf5", Format::D4rl),
         ("log.csv", Format::Csv),
         ("log.csv.gz", Format::Csv),
@@ -43,6 +44,40 @@ fn all_formats_are_the_same_dataset() {
         assert_eq!((data.dataset.len(), data.dataset.episodes().len()), (8, 2), "{name}");
         assert_eq!(data.dataset.content_hash(), expected, "{name}");
     }
+}
+
+/// All episodes end by themselves, so that formats without timeouts or next observations hold all of it, too.
+#[test]
+fn every_format_can_hold_the_same_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let imported = dir.path().join("imported");
+    let source = bounded("ended/log.npz");
+    let expected = hash(&source);
+    import_source(&source, &imported, false, &mut |_| true).unwrap().unwrap();
+    let mut formats: Vec<Format> = vec![Format::Columns];
+    assert_eq!(hash(&Source::of(&imported)), expected);
+    for (name, ends) in [
+        ("log.npz", None),
+        ("states.npz", None),
+        ("npy", None),
+        ("d4rl.hdf5", None),
+        ("robomimic.hdf5", Some(Ends::Terminal)),
+        ("minari/album/hdf5-v0/data/main_data.hdf5", None),
+        ("minari/album/hdf5-v0", None),
+        ("minari/album/parquet-v0", None),
+        ("log.parquet", None),
+        ("lists.parquet", None),
+        ("log.csv", None),
+        ("log.csv.gz", None),
+        ("shuffled.csv", None),
+        ("lerobot", Some(Ends::Terminal)),
+    ] {
+        let data = read(&Source { ends, ..bounded(&format!("ended/{name}")) });
+        assert_eq!((data.dataset.len(), data.description.ends.terminal), (34, 4), "{name}");
+        assert_eq!(data.dataset.content_hash(), expected, "{name}");
+        formats.push(data.description.format);
+    }
+    assert!(Format::ALL.iter().all(|format| formats.contains(format)), "{formats:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn every_figure_and_table_is_shown() {
     let json = r#"{"seeds": 1, "agents": [{"agent": "album", "parameters": 2430000, "gflop_per_step": 3.0,
         "times": [{"threads": 1, "ms_per_step": 10.0, "deviation": 0.0}], "value_networks": 2, "peak_rss_mib": 50.0}]}"#;
     std::fs::write(folder.path().join("made/cost.json"), json).unwrap();
-    let page = write(&[sweep(folder.path()), cost], &out).unwrap().page;
+    let page = write(&[sweep(folder.path()), cost], &[], &out).unwrap().page;
     let profile = folder.path().join("profile");
 
     let dom = String::from_utf8(open(&browser, &profile, &page, &["--dump-dom"])).unwrap();

@@ -71,8 +71,8 @@ impl FileInspection {
             diagnosis.warnings.push(Warning { code: "no_labels", message: no_labels(&like) });
         }
         let mut size = 0;
-        for file in source.paths.iter().filter(|file| file.exists()) {
-            size += bytes(file).map_err(Error::io(file))?;
+        for file in source.files()? {
+            size += bytes(&file).map_err(Error::io(&file))?;
         }
         Ok(Self {
             file: source.paths[0].clone(),

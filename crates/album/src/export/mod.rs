@@ -9,9 +9,8 @@ mod check;
 mod onnx;
 mod steps;
 
-use crate::differences::{Differences, Names};
 use crate::error::Error;
-use crate::problem::Problem;
+use crate::names;
 use crate::resources::Resources;
 use crate::run::Trained;
 use album_agents::{Agent, Learner};
@@ -124,7 +123,7 @@ pub struct About {
 pub fn export(run: &Path, export: &Export) -> Result<Exported, Error> {
     let trained = Trained::open(run, export.step, &Resources::default())?;
     refuse_replacing(run, &export.out)?;
-    let names = names(run, &trained);
+    let names = names::read(run)?.unwrap_or_default();
     let about = About {
         task: trained.config.problem.to_string(),
         agent: trained.config.agent.clone(),
@@ -232,19 +231,4 @@ fn ports(manifest: &Manifest, format: Format) -> (Vec<Port>, Vec<Port>) {
 
 fn numbered(what: &str, n: usize) -> Vec<String> {
     if n == 1 { vec![what.to_owned()] } else { (0..n).map(|i| format!("{what}[{i}]")).collect() }
-}
-
-/// What the data calls observations and actions: as the end of training noted it, or as the data says it now, or not at all.
-fn names(run: &Path, trained: &Trained) -> Names {
-    let Problem::Own(own) = &trained.config.problem else { return Names::default() };
-    if let Ok(Some(noted)) = Differences::read(run)
-        && !noted.action_names.is_empty()
-    {
-        return Names { observations: noted.observation_names, actions: noted.action_names };
-    }
-    let read = own.read().map(|data| data.description.clone());
-    read.map_or_else(
-        |_| Names::default(),
-        |told| Names { observations: told.observation_names, actions: told.action_names },
-    )
 }

@@ -3,7 +3,8 @@
 use album::{Differences, Fit, Overrides, Problem, Resources, Run, Trained, config};
 use album_agents::{Agent, Moment};
 use album_base::rng;
-use album_data::{NpzWriter, Source};
+use album_data::columns::import_source;
+use album_data::{Ends, NpzWriter, Source};
 use album_train::StopFlag;
 use std::path::{Path, PathBuf};
 
@@ -111,8 +112,12 @@ fn gap_closed(mut act: impl FnMut(&[f32]) -> Vec<f32>) -> f64 {
 }
 
 pub fn train(data: PathBuf, out: &Path, set: &[&str]) -> album_train::RunResult {
+    train_on(Source::of(data), out, set)
+}
+
+fn train_on(source: Source, out: &Path, set: &[&str]) -> album_train::RunResult {
     let overrides = Overrides {
-        data: Some(Source::of(data)),
+        data: Some(source),
         set: set.iter().map(|&pair| pair.to_owned()).collect(),
         ..Overrides::default()
     };
@@ -184,6 +189,84 @@ fn a_run_can_be_made_longer_and_gone_on_from() {
     std::fs::remove_dir_all(&run).unwrap();
     let gone_on = Run::resume(&out, None, &Resources::default()).unwrap();
     assert!(gone_on.train(StopFlag::new(), &mut |_| {}).unwrap().result.finished);
+}
+
+/// The log that album-data's tests hold in every format.
+fn in_every_format(imported: &Path) -> Vec<Source> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../album-data/tests/golden/ended");
+    let names = [
+        "log.npz",
+        "states.npz",
+        "npy",
+        "d4rl.hdf5",
+        "robomimic.hdf5",
+        "minari/album/hdf5-v0/data/main_data.hdf5",
+        "minari/album/hdf5-v0",
+        "minari/album/parquet-v0",
+        "log.parquet",
+        "lists.parquet",
+        "log.csv",
+        "log.csv.gz",
+        "shuffled.csv",
+        "lerobot",
+    ];
+    let source = |name: &str| Source {
+        // These two have flags that may mean any end.
+        ends: ["robomimic.hdf5", "lerobot"].contains(&name).then_some(Ends::Terminal),
+        action_bounds: vec![[-4.0, 4.0]],
+        ..Source::of(golden.join(name))
+    };
+    import_source(&source("log.csv"), imported, false, &mut |_| true).unwrap().unwrap();
+    names.into_iter().map(source).chain([Source::of(imported)]).collect()
+}
+
+#[test]
+fn a_log_trains_the_same_weights_from_every_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = ["hidden=[8,8]", "batch_size=16", "steps=500", "holdout=0.25"];
+    let mut trained = Vec::new();
+    for (i, source) in in_every_format(&dir.path().join("imported")).into_iter().enumerate() {
+        let name = source.paths[0].clone();
+        let result = train_on(source, &dir.path().join(format!("run-{i}")), &set);
+        trained.push((result.weights_sha256, name));
+    }
+    let (first, rest) = trained.split_first().unwrap();
+    for other in rest {
+        assert_eq!(other.0, first.0, "{} and {}", other.1.display(), first.1.display());
+    }
+}
+
+#[test]
+fn an_agent_goes_on_only_where_numbers_are_called_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let csv = |name: &str, columns: &str| {
+        let mut text = format!("episode,{columns},action,reward,terminated\n");
+        for row in 0..24 {
+            let (action, last) = (f64::from(row % 5) / 4.0 - 0.5, u8::from(row % 8 == 7));
+            text += &format!("{},{}.5,{row},{action},1,{last}\n", row / 8, row % 3);
+        }
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        Source { columns: "obs=level+flow".parse().unwrap(), ..Source::of(path) }
+    };
+    let run = dir.path().join("run");
+    train_on(csv("first.csv", "level,flow"), &run, &["hidden=[4]", "batch_size=4", "steps=3"]);
+    let on = |source: Source, out: &str| {
+        let overrides = Overrides {
+            file: Some(run.join("config.toml")),
+            from: Some(run.clone()),
+            data: Some(source),
+            ..Overrides::default()
+        };
+        let config = config::resolve(&overrides).unwrap().config;
+        Run::begin(config, &dir.path().join(out), false, &Resources::default()).map(|_| ())
+    };
+    let swapped = csv("swapped.csv", "flow,level");
+    on(swapped.clone(), "right").unwrap();
+    let wrong = Source { columns: "obs=flow+level".parse().unwrap(), ..swapped };
+    let error = on(wrong, "wrong").unwrap_err().to_string();
+    assert!(error.contains("found `level` as number 0 of its observations; expected `flow`"), "{error}");
+    assert!(!dir.path().join("wrong").exists());
 }
 
 #[test]

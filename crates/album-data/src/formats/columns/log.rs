@@ -12,9 +12,11 @@ use super::manifest::{ColumnFile, EPISODES, FILE, Manifest};
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
 use crate::load::checks::OnBad;
+use crate::source::describe::Finished;
 use crate::source::log::Stop;
 use crate::source::open;
-use crate::source::read::{Finished, Opened, bring_inside};
+use crate::source::opened::Opened;
+use crate::source::read::bring_inside;
 use crate::source::sink::{Sink, Step};
 use crate::source::{Description, Format, Source};
 

@@ -1,108 +1,10 @@
 //! Which column is what: said by the user, or guessed from the names that most logs use.
 
-use std::str::FromStr;
-
 use album_base::suggest;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{DataError, Place};
+use crate::source::column_map::{ColumnMap, fits};
 use crate::source::log::{END_STATE, EPISODE, Field, Kind};
-
-/// Names of columns for each role, as `--columns episode=eps_id,obs=obs_*,action=u1+u2` gives them.
-///
-/// `*` and `?` stand for any letters and any letter; `+` puts columns side by side (rewards are added up). An empty
-/// name says that there is no such column, whatever the names look like.
-///
-/// ```
-/// use album_data::ColumnMap;
-/// let map: ColumnMap = "episode=eps_id,action=u1+u2,terminal=".parse()?;
-/// assert_eq!((map.action.as_deref(), map.terminal.as_deref()), (Some("u1+u2"), Some("")));
-/// assert!("reword=r".parse::<ColumnMap>().unwrap_err().to_string().contains("did you mean `reward`?"));
-/// # Ok::<(), album_data::ColumnMapError>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ColumnMap {
-    /// Which episode a row belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub episode: Option<String>,
-    /// The number of the row in its episode.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<String>,
-    /// The state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub obs: Option<String>,
-    /// The state that follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_obs: Option<String>,
-    /// The action.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<String>,
-    /// The reward.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reward: Option<String>,
-    /// 0 where no value follows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mask: Option<String>,
-    /// Whether the task was over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub terminal: Option<String>,
-    /// Whether the recording was cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<String>,
-}
-
-/// Why a text is no [`ColumnMap`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ColumnMapError(String);
-
-const ROLES: [&str; 9] =
-    ["episode", "step", "obs", "next_obs", "action", "reward", "mask", "terminal", "timeout"];
-
-impl ColumnMap {
-    /// Whether nothing is said.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    fn slot(&mut self, role: &str) -> Option<&mut Option<String>> {
-        Some(match role {
-            "episode" => &mut self.episode,
-            "step" => &mut self.step,
-            "obs" => &mut self.obs,
-            "next_obs" => &mut self.next_obs,
-            "action" => &mut self.action,
-            "reward" => &mut self.reward,
-            "mask" => &mut self.mask,
-            "terminal" => &mut self.terminal,
-            "timeout" => &mut self.timeout,
-            _ => return None,
-        })
-    }
-}
-
-impl FromStr for ColumnMap {
-    type Err = ColumnMapError;
-
-    fn from_str(text: &str) -> Result<Self, ColumnMapError> {
-        let mut map = Self::default();
-        for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
-            let Some((role, names)) = pair.split_once('=') else {
-                return Err(ColumnMapError(format!("found `{pair}`, expected ROLE=NAMES such as reward=r")));
-            };
-            let role = role.trim();
-            let Some(slot) = map.slot(role) else {
-                let hint = suggest::hint(role, ROLES);
-                return Err(ColumnMapError(format!("`{role}` is nothing that a column can be{hint}")));
-            };
-            if slot.replace(names.trim().to_owned()).is_some() {
-                return Err(ColumnMapError(format!("`{role}` is given twice; join names with +")));
-            }
-        }
-        Ok(map)
-    }
-}
 
 /// The fields of each role, by their position.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -191,7 +93,7 @@ impl Roles {
             ("reward", needs_reward && roles.reward.is_empty(), &REWARDS[..]),
         ] {
             if found {
-                return Err(finder.missing(role, names[0]));
+                return Err(finder.missing(role, names));
             }
         }
         let read = |i: &usize| {
@@ -285,10 +187,10 @@ impl Finder<'_> {
             let before = found.len();
             match self.by_name(pattern) {
                 Some(exact) => found.push(exact),
-                None => found.extend((0..self.fields.len()).filter(|&i| glob(pattern, &self.fields[i].name))),
+                None => found.extend((0..self.fields.len()).filter(|&i| fits(pattern, &self.fields[i].name))),
             }
             if found.len() == before {
-                return Err(self.missing(role, pattern));
+                return Err(self.missing(role, &[pattern]));
             }
         }
         let mut seen = std::collections::BTreeSet::new();
@@ -314,20 +216,21 @@ impl Finder<'_> {
         guesses.push(format!("{role}={shown}"));
     }
 
-    fn missing(&self, role: &str, name: &str) -> DataError {
+    /// Of several names that would do, the first one stands in the message.
+    fn missing(&self, role: &str, wanted: &[&str]) -> DataError {
         let names: Vec<&str> = self
             .fields
             .iter()
             .map(|field| field.name.as_str())
             .filter(|name| ![EPISODE, END_STATE].contains(name))
             .collect();
-        let near = suggest::nearest(name, names.iter().copied(), 3);
+        let near = wanted.iter().find_map(|name| suggest::nearest(name, names.iter().copied(), 1).pop());
         let shown = names.iter().take(20).map(|name| format!("`{}`", name.escape_debug()));
         let mut listed = shown.collect::<Vec<_>>().join(", ");
         if names.len() > 20 {
             listed += &format!(" and {} more", names.len() - 20);
         }
-        let hint = match near.first() {
+        let hint = match near {
             Some(near) => format!("; did you mean {role}={}?", near.escape_debug()),
             None if role == "reward" => {
                 "; name it with --columns reward=NAME, or reward the last step of every episode with --reward-last 1".to_owned()
@@ -336,7 +239,10 @@ impl Finder<'_> {
         };
         DataError::Columns {
             place: self.place.clone(),
-            problem: format!("found no column `{}` for `{role}` among {listed}{hint}", name.escape_debug()),
+            problem: format!(
+                "found no column `{}` for `{role}` among {listed}{hint}",
+                wanted[0].escape_debug()
+            ),
         }
     }
 }
@@ -345,30 +251,10 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a name fits a pattern with `*` and `?`.
-fn glob(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // The usual two pointers: go back to the last star where letters differ.
-    let (mut p, mut n, mut star) = (0, 0, None);
-    while n < name.len() {
-        if p < pattern.len() && pattern[p] == '*' {
-            star = Some((p, n));
-            p += 1;
-        } else if p < pattern.len() && (pattern[p] == '?' || pattern[p] == name[n]) {
-            (p, n) = (p + 1, n + 1);
-        } else if let Some((at, from)) = star {
-            star = Some((at, from + 1));
-            (p, n) = (at + 1, from + 1);
-        } else {
-            return false;
-        }
-    }
-    pattern[p..].iter().all(|&c| c == '*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::column_map::ColumnMapError;
 
     fn fields(names: &[&str]) -> Vec<Field> {
         names.iter().map(|name| Field::new(*name, Kind::Float, 1)).collect()
@@ -397,18 +283,7 @@ mod tests {
         assert!(message.contains("found no column `tmp*` for `obs` among `temp_b`, `valve`"), "{message}");
         let message = find("", &["obs", "actoins", "reward"]).unwrap_err();
         assert!(message.contains("did you mean action=actoins?"), "{message}");
-    }
-
-    #[test]
-    fn patterns() {
-        for (pattern, name, fits) in [
-            ("a*c", "abbc", true),
-            ("a*c", "abbd", false),
-            ("*", "", true),
-            ("?b", "ab", true),
-            ("a**", "a", true),
-        ] {
-            assert_eq!(glob(pattern, name), fits, "{pattern} {name}");
-        }
+        let message = find("", &["obs", "action", "rewrad"]).unwrap_err();
+        assert!(message.contains("did you mean reward=rewrad?"), "{message}");
     }
 }

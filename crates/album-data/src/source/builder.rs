@@ -1,0 +1,188 @@
+//! Parts of a table into rows of numbers.
+
+use crate::error::{DataError, Place};
+use crate::formats::table::Text;
+use crate::source::chunk::Chunk;
+use crate::source::layout::{Layout, Slot};
+use crate::source::log::{LogFile, Part, Values};
+
+/// Turns the parts of one file into rows.
+pub(crate) struct Builder<'a> {
+    table: &'a dyn LogFile,
+    layout: &'a Layout,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(table: &'a dyn LogFile, layout: &'a Layout) -> Self {
+        Self { table, layout }
+    }
+
+    /// Appends a part.
+    pub fn append(&self, part: Part, chunk: &mut Chunk) -> Result<(), DataError> {
+        let layout = self.layout;
+        chunk.base = part.first_row as isize - chunk.rows as isize;
+        let (dim, action_dim) = (layout.observation_dim(), layout.action_dim());
+        self.numbers(&part, &layout.observations, dim, &mut chunk.observations)?;
+        if !layout.next_observations.is_empty() {
+            self.numbers(&part, &layout.next_observations, dim, &mut chunk.next_observations)?;
+        }
+        let start = chunk.actions.len();
+        self.numbers(&part, &layout.actions, action_dim, &mut chunk.actions)?;
+        if layout.first_choice != 0 {
+            chunk.actions[start..].iter_mut().for_each(|x| *x -= layout.first_choice as f32);
+        }
+        if layout.rewards.is_empty() {
+            chunk.rewards.resize(chunk.rows + part.rows, 0.0);
+        } else {
+            self.numbers(&part, &layout.rewards, 1, &mut chunk.rewards)?;
+        }
+        if let Some(column) = layout.mask {
+            let slot = Slot { column, offset: 0, width: 1, categories: None, index: false, adds: false };
+            self.numbers(&part, &[slot], 1, &mut chunk.masks)?;
+        }
+        for (column, flags) in [
+            (layout.terminal, &mut chunk.terminals),
+            (layout.timeout, &mut chunk.timeouts),
+            (layout.end_state, &mut chunk.end_states),
+        ] {
+            if let Some(column) = column {
+                self.flags(&part, column, flags)?;
+            }
+        }
+        if let Some(column) = layout.episode {
+            self.labels(&part, column, &mut chunk.episodes)?;
+        }
+        if let Some(column) = layout.step {
+            self.integers(&part, column, &mut chunk.steps)?;
+        }
+        chunk.rows += part.rows;
+        Ok(())
+    }
+
+    /// Appends rows of `dim` numbers, of the columns that the slots name.
+    fn numbers(&self, part: &Part, slots: &[Slot], dim: usize, to: &mut Vec<f32>) -> Result<(), DataError> {
+        let start = to.len();
+        // One array that is a whole row already: the usual case.
+        if let [Slot { column, categories: None, .. }] = slots {
+            match &part.columns[*column] {
+                Values::F32(v) => to.extend_from_slice(v),
+                Values::F64(v) => to.extend(v.iter().map(|&x| x as f32)),
+                Values::I64(v) => to.extend(v.iter().map(|&x| x as f32)),
+                Values::Bool(v) => to.extend(v.iter().map(|&x| f32::from(u8::from(x)))),
+                Values::Text(v) => return Err(self.text(part, *column, 0, v, "a number")),
+            }
+            return Ok(());
+        }
+        to.resize(start + part.rows * dim, 0.0);
+        let to = &mut to[start..];
+        for slot in slots {
+            let &Slot { column, offset, width, adds, .. } = slot;
+            macro_rules! place {
+                ($v:expr, $convert:expr) => {
+                    for (row, values) in $v.chunks_exact(width).enumerate() {
+                        for (x, value) in to[row * dim + offset..].iter_mut().zip(values) {
+                            let number = $convert(*value);
+                            *x = if adds { *x + number } else { number };
+                        }
+                    }
+                };
+            }
+            match &part.columns[column] {
+                Values::F32(v) => place!(v, |x: f32| x),
+                Values::F64(v) => place!(v, |x: f64| x as f32),
+                Values::I64(v) => place!(v, |x: i64| x as f32),
+                Values::Bool(v) => place!(v, |x: bool| f32::from(u8::from(x))),
+                Values::Text(v) => {
+                    let Some(categories) = &slot.categories else {
+                        return Err(self.text(part, column, 0, v, "a number"));
+                    };
+                    let places: Vec<_> =
+                        v.categories.iter().map(|text| categories.binary_search(text)).collect();
+                    for (row, &code) in v.codes.iter().enumerate() {
+                        let Ok(index) = places[code as usize] else {
+                            let expected = "one of the categories seen before; the file changed meanwhile";
+                            return Err(self.text(part, column, row, v, expected));
+                        };
+                        if slot.index {
+                            to[row * dim + offset] = index as f32;
+                        } else {
+                            to[row * dim + offset + index] = 1.0;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn flags(&self, part: &Part, column: usize, to: &mut Vec<bool>) -> Result<(), DataError> {
+        const EXPECTED: &str = "0 or 1, or true or false";
+        macro_rules! flags {
+            ($v:expr, $zero:expr, $one:expr) => {
+                for (row, &x) in $v.iter().enumerate() {
+                    if x != $zero && x != $one {
+                        return Err(self.cell(part, column, row, &x.to_string(), EXPECTED));
+                    }
+                    to.push(x == $one);
+                }
+            };
+        }
+        match &part.columns[column] {
+            Values::Bool(v) => to.extend_from_slice(v),
+            Values::I64(v) => flags!(v, 0, 1),
+            Values::F32(v) => flags!(v, 0.0, 1.0),
+            Values::F64(v) => flags!(v, 0.0, 1.0),
+            Values::Text(v) => return Err(self.text(part, column, 0, v, EXPECTED)),
+        }
+        Ok(())
+    }
+
+    fn integers(&self, part: &Part, column: usize, to: &mut Vec<i64>) -> Result<(), DataError> {
+        const EXPECTED: &str = "a whole number";
+        let mut float = |row: usize, x: f64| {
+            if x.fract() != 0.0 || x.abs() > 9e15 || x.is_nan() {
+                return Err(self.cell(part, column, row, &x.to_string(), EXPECTED));
+            }
+            to.push(x as i64);
+            Ok(())
+        };
+        match &part.columns[column] {
+            Values::F32(v) => v.iter().enumerate().try_for_each(|(row, &x)| float(row, f64::from(x))),
+            Values::F64(v) => v.iter().enumerate().try_for_each(|(row, &x)| float(row, x)),
+            Values::I64(v) => {
+                to.extend_from_slice(v);
+                Ok(())
+            }
+            Values::Bool(v) => {
+                to.extend(v.iter().map(|&x| i64::from(x)));
+                Ok(())
+            }
+            Values::Text(v) => Err(self.text(part, column, 0, v, EXPECTED)),
+        }
+    }
+
+    /// Episodes by number or by name: the codes of names mean the same in all parts of a file.
+    fn labels(&self, part: &Part, column: usize, to: &mut Vec<i64>) -> Result<(), DataError> {
+        let Values::Text(names) = &part.columns[column] else {
+            return self.integers(part, column, to);
+        };
+        to.extend(names.codes.iter().map(|&code| i64::from(code)));
+        Ok(())
+    }
+
+    fn cell(&self, part: &Part, column: usize, row: usize, found: &str, expected: &'static str) -> DataError {
+        DataError::Cell {
+            place: Box::new(Place::file(&self.table.place().file)),
+            column: self.layout.names[column].clone(),
+            row: self.table.row_name(part.first_row + row),
+            found: found.to_owned(),
+            expected,
+        }
+    }
+
+    fn text(&self, part: &Part, column: usize, row: usize, text: &Text, expected: &'static str) -> DataError {
+        let label = text.codes.get(row).map_or("", |&code| text.categories[code as usize].as_str());
+        let short: String = label.chars().take(60).collect();
+        self.cell(part, column, row, &format!("`{}`", short.escape_debug()), expected)
+    }
+}
