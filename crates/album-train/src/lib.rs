@@ -74,6 +74,7 @@ mod files;
 mod guard;
 mod identity;
 mod logs;
+mod online;
 mod records;
 mod result;
 mod run_dir;
@@ -92,6 +93,7 @@ pub use evaluate::{
     Episode, Evaluation, EvaluationPlan, EvaluationSummary, Outcome, episode_seeds, evaluate, wilson,
 };
 pub use identity::Identity;
+pub use online::{Online, OnlineEvent, OnlinePlan, OnlineProgress, Recent};
 pub use records::{Columns, Records};
 pub use result::RunResult;
 pub use run_dir::RunDir;

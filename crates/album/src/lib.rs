@@ -48,7 +48,7 @@
 //! | [`report`] | the page of a run |
 //! | [`judge`](mod@judge) | a look at a trained policy and its critic |
 //! | [`fqe`] | what a policy is worth, by data alone |
-//! | [`doctor`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`rollouts`] | data: what is wrong with it, what there is, how to get it, how to make it |
+//! | [`doctor`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`expert`], [`rollouts`] | data: what is wrong with it, what there is, how to get it, how to make it |
 //! | [`export`](mod@export), [`act`](mod@act) | a policy in one file, and what it does |
 //! | [`track`] | what a run logs, sent to MLflow or Weights & Biases |
 //! | [`setup`] | Python for OGBench's environments |
@@ -64,6 +64,7 @@ mod differences;
 pub mod doctor;
 mod error;
 mod exact;
+pub mod expert;
 pub mod export;
 pub mod fetch;
 mod fit;

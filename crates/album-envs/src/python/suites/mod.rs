@@ -40,6 +40,18 @@ impl Suite {
         }
     }
 
+    /// Walking in commanded directions, in an environment of the package `ogbench` such as `online-ant-v0`.
+    pub fn directions(environment: &str) -> Self {
+        Self {
+            name: environment.to_owned(),
+            setup: "ogbench",
+            file: "directions.py",
+            source: include_str!("directions.py"),
+            arguments: vec![environment.to_owned()],
+            expected: None,
+        }
+    }
+
     /// Any environment with gymnasium's interface.
     pub fn gymnasium(spec: &EnvSpec) -> Self {
         let (kind, name) = match spec.source() {
