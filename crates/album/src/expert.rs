@@ -8,7 +8,7 @@ use crate::export::{About, Format, encode, policy_file};
 use crate::resources::Resources;
 use album_agents::agents::sac;
 use album_agents::{Agent, Blueprint, Encoding, Learner};
-use album_base::atomic;
+use album_base::{atomic, cache};
 use album_envs::{EnvPool, Limits, Python, Suite, WorkerPool};
 use album_nn::Pool;
 use album_plot::Plot;
@@ -65,6 +65,11 @@ pub struct Trained {
     pub packages: String,
     /// How long this process took.
     pub wall_seconds: f64,
+}
+
+/// Where the ant's policy is, unless somebody says otherwise.
+pub fn cached() -> Result<PathBuf, Error> {
+    Ok(cache::folder()?.join("experts").join("ant.safetensors"))
 }
 
 impl Expert {

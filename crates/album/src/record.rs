@@ -1,13 +1,16 @@
 //! Recording a dataset by its official recipe: training episodes, and a tenth as many for validation.
 
 use crate::error::Error;
+use crate::expert;
 use album_data::ogbench::{Family, MazeSize, TaskName};
 use album_envs::play::{self, Outcome, RecordError, Recorder, Split};
 use album_envs::{EnvError, Python, navigate};
+use album_policy::PolicyFile;
 use album_train::StopFlag;
 use serde::Serialize;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What to record.
@@ -23,6 +26,8 @@ pub struct RecordRequest<'a> {
     pub seed: u64,
     /// Where the two files go.
     pub folder: &'a Path,
+    /// The policy file of an ant; that of [`expert::cached`] where there is none.
+    pub expert: Option<&'a Path>,
     /// A Python with the package ogbench; found as `album train` finds it where there is none.
     pub python: Option<&'a Path>,
 }
@@ -76,12 +81,45 @@ impl RecordRequest<'_> {
             _ => match play::Recipe::published(environment, kind, self.seed) {
                 Some(recipe) => {
                     let episodes = self.episodes.map_or(recipe.episodes, NonZero::get);
-                    self.play(&play::Recipe { episodes, ..recipe }, stop, observer)?
+                    let expert = self.walker(&recipe)?;
+                    self.play(&play::Recipe { episodes, expert, ..recipe }, stop, observer)?
                 }
                 None => return Err(self.refusal()),
             },
         };
         Ok(Recorded { wall_seconds: start.elapsed().as_secs_f64(), ..recorded })
+    }
+
+    /// The policy file of who walks in the recording, if somebody does.
+    fn walker(&self, recipe: &play::Recipe) -> Result<Option<Arc<[u8]>>, Error> {
+        if !recipe.needs_expert() {
+            return match self.expert {
+                None => Ok(None),
+                Some(_) => Err(Error::Usage(format!("--expert: nobody walks in {}", recipe.name()))),
+            };
+        }
+        let path = match self.expert {
+            Some(path) => path.to_path_buf(),
+            None => expert::cached()?,
+        };
+        if self.expert.is_none() && !path.exists() {
+            return Err(Error::Config(format!(
+                "{} needs an ant that walks: found none in {}; `album data expert ant` trains one, --expert names                  another, `album data fetch {0}` downloads the official files",
+                recipe.name(),
+                path.display()
+            )));
+        }
+        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+        let policy =
+            PolicyFile::from_bytes(&bytes).map_err(|e| Error::Config(format!("{}: {e}", path.display())))?;
+        let (found, expected) = (policy.manifest.observation_dim(), recipe.environment.observation_dim);
+        match found == expected {
+            true => Ok(Some(bytes.into())),
+            false => Err(Error::Config(format!(
+                "{}: a policy that sees {found} numbers, expected {expected}: the body without x and y, and a direction",
+                path.display()
+            ))),
+        }
     }
 
     fn refusal(&self) -> Error {

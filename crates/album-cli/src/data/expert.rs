@@ -3,7 +3,7 @@
 use crate::output;
 use crate::resources::ResourceArgs;
 use album::Error as Failure;
-use album::expert::Expert;
+use album::expert::{self, Expert};
 use album_base::progress::{self, Amount};
 use album_train::{OnlineEvent, StopFlag};
 use std::io::IsTerminal;
@@ -15,9 +15,10 @@ pub struct Args {
     /// Whose: `ant`, which walks in commanded directions
     #[arg(value_enum)]
     body: Body,
-    /// The policy's file; `csv`, `svg` and `state` files of the same name are written beside it
+    /// The policy's file; `csv`, `svg` and `state` files of the same name are written beside it [default: in album's cache,
+    /// where `album data generate` looks]
     #[arg(long, value_name = "FILE")]
-    out: PathBuf,
+    out: Option<PathBuf>,
     /// Steps in the environment, with one update each
     #[arg(long, value_name = "N", default_value_t = Expert::STEPS)]
     steps: u64,
@@ -47,7 +48,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         steps: args.steps,
         seed: args.seed,
         episodes: args.episodes,
-        out: args.out.clone(),
+        out: match &args.out {
+            Some(file) => file.clone(),
+            None => expert::cached()?,
+        },
         resources: args.resources.get(),
     };
     let (bar, lines) =

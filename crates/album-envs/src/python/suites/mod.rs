@@ -92,4 +92,11 @@ impl Suite {
             expected: Some(EnvShape { horizon: rows, ..EnvShape::of(environment) }),
         }
     }
+
+    /// Episodes of `rows` rows that the policy in the file `expert` walks; `kind` is `navigate`, `stitch` or `explore`.
+    pub(crate) fn locomaze(environment: &Environment, kind: &str, rows: usize, expert: String) -> Self {
+        let play = Self::play(environment, kind, rows);
+        let arguments = play.arguments.into_iter().chain([expert]).collect();
+        Self { file: "locomaze.py", source: include_str!("locomaze.py"), arguments, ..play }
+    }
 }
