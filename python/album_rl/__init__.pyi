@@ -615,6 +615,27 @@ class Rebrac(Agent):
         seed: int = 0,
     ) -> None: ...
 
+class Sac(Agent):
+    def __init__(
+        self,
+        *,
+        batch_size: int | None = None,
+        ensemble: int | None = None,
+        fourier_features: int | None = None,
+        fourier_scale: float | None = None,
+        gamma: float | None = None,
+        hidden: Sequence[int] | None = None,
+        lr: float | None = None,
+        lr_decay: str | None = None,
+        q_agg: str | None = None,
+        reward_scale: float | None = None,
+        standardize: bool | None = None,
+        target_entropy: float | None = None,
+        target_network: bool | None = None,
+        tau: float | None = None,
+        seed: int = 0,
+    ) -> None: ...
+
 class Srpo(Agent):
     def __init__(
         self,

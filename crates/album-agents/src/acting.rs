@@ -142,20 +142,31 @@ impl Acting {
         Acting { encoding, decide, actions, open_loop, plans: HashMap::new(), tape }
     }
 
-    /// Actions for some rows, `open_loop` of them in each row of the result.
     fn decisions(&mut self, observations: View<'_>, moments: &[Moment]) -> Vec<f32> {
-        let tape = self.tape.begin();
-        let fill = |out: &mut [f32]| self.encoding.encode(observations, out);
-        let s = tape.constant_with(observations.rows(), self.encoding.dim(), fill);
-        let streams = RefCell::new(moments.iter().map(|moment| moment.stream()).collect());
-        let decided = (self.decide)(&Situation { tape, s, streams: &streams, marks: None });
-        match &self.actions {
-            ActionSpace::Discrete { .. } => decided.with_value(<[f32]>::to_vec),
-            space @ ActionSpace::Continuous { .. } => {
-                let mut actions = decided.clip(-1.0, 1.0).with_value(<[f32]>::to_vec);
-                space.to_physical(&mut actions);
-                actions
-            }
+        decisions(&mut self.tape, &self.encoding, &self.actions, &mut self.decide, observations, moments)
+    }
+}
+
+/// Actions for some rows, as many in each row of the result as the rule decides on at once.
+pub(crate) fn decisions(
+    tape: &mut Tape,
+    encoding: &Encoding,
+    actions: &ActionSpace,
+    decide: &mut Decide,
+    observations: View<'_>,
+    moments: &[Moment],
+) -> Vec<f32> {
+    let tape = tape.begin();
+    let fill = |out: &mut [f32]| encoding.encode(observations, out);
+    let s = tape.constant_with(observations.rows(), encoding.dim(), fill);
+    let streams = RefCell::new(moments.iter().map(|moment| moment.stream()).collect());
+    let decided = decide(&Situation { tape, s, streams: &streams, marks: None });
+    match actions {
+        ActionSpace::Discrete { .. } => decided.with_value(<[f32]>::to_vec),
+        space @ ActionSpace::Continuous { .. } => {
+            let mut actions = decided.clip(-1.0, 1.0).with_value(<[f32]>::to_vec);
+            space.to_physical(&mut actions);
+            actions
         }
     }
 }

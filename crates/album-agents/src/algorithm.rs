@@ -87,6 +87,11 @@ pub trait Algorithm: Send {
     /// and brought to their physical units; a discrete one is its index.
     fn decide(&self, nets: &Networks) -> Decide;
 
+    /// How the policy acts where it collects its own data. As it always acts, unless it has a way to try more.
+    fn explore(&self, nets: &Networks) -> Decide {
+        self.decide(nets)
+    }
+
     /// How many actions, side by side in a row of what [`Algorithm::decide`] returns, are executed before the next
     /// decision.
     fn open_loop(&self) -> usize {

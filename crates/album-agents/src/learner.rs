@@ -1,6 +1,6 @@
 //! Any algorithm as an [`Agent`]: the plumbing that their papers do not speak of.
 
-use crate::acting::{Acting, Policy};
+use crate::acting::{Acting, Moment, Policy, decisions};
 use crate::agent::{Agent, AgentError, AgentState, Metrics};
 use crate::algorithm::{Algorithm, Inputs, Loss, Setup, Stage};
 use crate::blueprint::Blueprint;
@@ -138,6 +138,13 @@ impl Learner {
         let tape = self.tape.begin();
         let s = tape.constant_with(observations.rows(), self.blueprint.encoding.dim(), fill);
         Some(tape.apply_frozen(&self.nets[id], s).log_softmax_cols().exp().with_value(<[f32]>::to_vec))
+    }
+
+    /// What the policy tries in each observation, row by row, where it collects its own data ([`Algorithm::explore`]).
+    pub fn explore(&mut self, observations: View<'_>, moments: &[Moment]) -> Vec<f32> {
+        let (encoding, actions) = (&self.blueprint.encoding, self.blueprint.action_space());
+        let mut decide = self.algorithm.explore(&self.nets);
+        decisions(&mut self.tape, encoding, &actions, &mut decide, observations, moments)
     }
 
     /// One update with given random numbers; [`Agent::update`] draws them from the seed.

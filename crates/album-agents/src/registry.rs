@@ -3,7 +3,7 @@
 use crate::agent::AgentError;
 use crate::agents::{
     album, bc, cac, cgq, deas, dqc, fawac, fbrac, fql, hinge_iql, idql, ifql, ifql_album, iql, nfql, qc_fql,
-    rebrac, srpo,
+    rebrac, sac, srpo,
 };
 use crate::algorithm::Setup;
 use crate::presets::{self, Preset, PresetFile};
@@ -30,6 +30,7 @@ pub const AGENTS: &[AgentKind] = &[
     nfql::KIND,
     qc_fql::KIND,
     rebrac::KIND,
+    sac::KIND,
     srpo::KIND,
 ];
 

@@ -65,7 +65,7 @@ pub fn normal_pair(rng: &mut ChaCha8Rng) -> [f64; 2] {
 }
 
 /// The 64-bit FNV-1a hash. Not the standard library's, which may change.
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

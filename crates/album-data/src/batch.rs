@@ -34,7 +34,10 @@ impl Batch {
     }
 
     pub(crate) fn with_chunk(dataset: &Dataset, size: usize, chunk: usize) -> Self {
-        let (observation_dim, action_dim) = (dataset.observation_dim(), dataset.action_dim());
+        Self::with_sizes(dataset.observation_dim(), dataset.action_dim(), size, chunk)
+    }
+
+    pub(crate) fn with_sizes(observation_dim: usize, action_dim: usize, size: usize, chunk: usize) -> Self {
         let column = vec![0.0; size];
         Self {
             observation_dim,

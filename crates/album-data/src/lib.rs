@@ -9,7 +9,7 @@
 //! load/      recordings: arrays -> checks and labels -> Dataset, and a sentence for everything that is ignored
 //! source/    anyone's log: fields -> what they mean -> episodes -> Dataset, and what was guessed
 //! ogbench/   environments, tasks, goals, how complete a recording is
-//! dataset, episodes, view, segments, batch, sampler, returns
+//! dataset, episodes, view, segments, batch, replay, sampler, returns
 //! ```
 //!
 //! ```
@@ -79,6 +79,7 @@ mod limits;
 mod load;
 pub mod ogbench;
 mod parallel;
+mod replay;
 pub mod returns;
 mod sampler;
 mod segments;
@@ -101,6 +102,7 @@ pub use load::{
     BadNumbers, Labels, Loaded, Problem, Unchecked, has_own_rewards, load, load_unchecked, needs_task,
     validation_beside,
 };
+pub use replay::Replay;
 pub use sampler::Sampler;
 pub use segments::{AfterGoal, KStepTail, SegmentConfig, SegmentError, Segments};
 pub use source::{

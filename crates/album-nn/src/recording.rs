@@ -67,6 +67,13 @@ pub enum Origin {
         /// How often.
         times: usize,
     },
+    /// Columns of a value, as many as this one has.
+    Columns {
+        /// The operand.
+        x: usize,
+        /// The first of them.
+        from: usize,
+    },
     /// Anything else, from these values.
     Other(Vec<usize>),
 }
@@ -83,7 +90,8 @@ impl Origin {
             | Origin::Unary(_, x)
             | Origin::Reduce(_, x)
             | Origin::NormalizeRows { x, .. }
-            | Origin::RepeatRows { x, .. } => vec![*x],
+            | Origin::RepeatRows { x, .. }
+            | Origin::Columns { x, .. } => vec![*x],
         })
     }
 }
@@ -131,6 +139,9 @@ impl Inner {
             }
             Op::NormalizeRows { x, epsilon } => Origin::NormalizeRows { x, epsilon },
             Op::RepeatRows { x, times } => Origin::RepeatRows { x, times },
+            Op::Slice { x, col, .. } if self.nodes[x].rows == self.nodes[i].rows => {
+                Origin::Columns { x, from: col }
+            }
             Op::Slice { x, .. } | Op::LogSoftmaxCols(x) | Op::Reshape(x) => Origin::Other(vec![x]),
             Op::PickCols { x, columns } => Origin::Other(vec![x, columns]),
         }
@@ -176,6 +187,7 @@ mod tests {
         let z = tape.apply_frozen(&net.clone(), tape.concat_cols(&[s, t])) + 2.0 * y;
         let hidden = tape.constant_of([z], 1, 1, |[z], out| out[0] = z[0]);
         let detached = hidden.detach();
+        let second = y.slice_cols(1, 2);
         let recording = tape.recording();
         assert_eq!(recording.nets.len(), 1, "a clone is the same network");
         let origin = |var: crate::Var<'_>| recording.values[var.place()].origin.clone();
@@ -183,6 +195,7 @@ mod tests {
         assert_eq!(origin(y), Origin::Apply { x: 2, net: 0 });
         assert_eq!(origin(z).operands().unwrap(), [5, 6]);
         assert_eq!(origin(hidden), Origin::Hidden(vec![z.place()]));
+        assert_eq!(origin(second), Origin::Columns { x: y.place(), from: 1 });
         assert_eq!(origin(detached).operands(), None);
     }
 }

@@ -75,6 +75,7 @@ mod guard;
 mod identity;
 mod logs;
 mod numbers;
+mod online;
 mod records;
 mod result;
 mod run_dir;
@@ -93,6 +94,7 @@ pub use evaluate::{
     Episode, Evaluation, EvaluationPlan, EvaluationSummary, Outcome, episode_seeds, evaluate, wilson,
 };
 pub use identity::Identity;
+pub use online::{Online, OnlineEvent, OnlinePlan, OnlineProgress, Recent};
 pub use records::{Columns, Records};
 pub use result::RunResult;
 pub use run_dir::RunDir;

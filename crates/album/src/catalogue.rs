@@ -129,6 +129,7 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Listed {
         get: match environment.recipe(kind) {
             Some(RecipeKind::Navigate(_)) => vec![Way::FirstUse, Way::Generate, Way::Fetch],
             Some(RecipeKind::Play) => vec![Way::Generate, Way::Fetch],
+            Some(RecipeKind::Walk) => vec![Way::Fetch, Way::Generate],
             None => vec![Way::Fetch],
         },
         recording: file.as_ref().and_then(|path| Recording::read(path, task).ok()),

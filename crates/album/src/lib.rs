@@ -48,7 +48,7 @@
 //! | [`report`] | the page of a run |
 //! | [`judge`](mod@judge) | a look at a trained policy and its critic |
 //! | [`fqe`] | what a policy is worth, by data alone |
-//! | [`doctor`], [`import`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`rollouts`] | data: inspect it, store it, list it, download it, record it |
+//! | [`doctor`], [`import`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`expert`], [`rollouts`] | data: inspect it, store it, list it, download it, record it |
 //! | [`export`](mod@export), [`act`](mod@act) | a policy in one file, and what it does |
 //! | [`track`] | what a run logs, sent to MLflow or Weights & Biases |
 //! | [`agents`] | the algorithms with their sizes and defaults |
@@ -66,6 +66,7 @@ mod differences;
 pub mod doctor;
 mod error;
 mod exact;
+pub mod expert;
 pub mod export;
 pub mod fetch;
 mod fit;

@@ -1,14 +1,17 @@
 //! Recording a dataset by its official recipe: training episodes, and a tenth as many for validation.
 
 use crate::error::Error;
+use crate::expert;
 use album_data::ogbench::{MazeSize, RecipeKind, TaskName};
 use album_envs::play::{self, Outcome, RecordError, Recorder, Split};
 use album_envs::{EnvError, Python, navigate};
+use album_policy::PolicyFile;
 use album_train::StopFlag;
 use serde::Serialize;
 use std::fmt;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What to record.
@@ -24,6 +27,8 @@ pub struct RecordRequest<'a> {
     pub seed: u64,
     /// Where the two files go.
     pub folder: &'a Path,
+    /// The policy file of an ant; by default that of [`expert::cached`].
+    pub expert: Option<&'a Path>,
     /// A Python with the package ogbench; by default the one that `album train` would use.
     pub python: Option<&'a Path>,
 }
@@ -87,15 +92,48 @@ impl RecordRequest<'_> {
         let (environment, kind) = (self.task.environment(), self.task.data_kind());
         let recorded = match environment.recipe(kind) {
             Some(RecipeKind::Navigate(size)) => self.navigate(size)?,
-            Some(RecipeKind::Play) => {
+            Some(RecipeKind::Play | RecipeKind::Walk) => {
                 let recipe =
                     play::Recipe::published(environment, kind, self.seed).ok_or_else(|| self.refusal())?;
                 let episodes = self.episodes.map_or(recipe.episodes, NonZero::get);
-                self.play(&play::Recipe { episodes, ..recipe }, stop, observer)?
+                let expert = self.walker(&recipe)?;
+                self.play(&play::Recipe { episodes, expert, ..recipe }, stop, observer)?
             }
             None => return Err(self.refusal()),
         };
         Ok(Recorded { wall_seconds: start.elapsed().as_secs_f64(), ..recorded })
+    }
+
+    /// The policy file of who walks in the recording, if somebody does.
+    fn walker(&self, recipe: &play::Recipe) -> Result<Option<Arc<[u8]>>, Error> {
+        if !recipe.needs_expert() {
+            return match self.expert {
+                None => Ok(None),
+                Some(_) => Err(Error::Usage(format!("--expert: nobody walks in {}", recipe.name()))),
+            };
+        }
+        let path = match self.expert {
+            Some(path) => path.to_path_buf(),
+            None => expert::cached()?,
+        };
+        if self.expert.is_none() && !path.exists() {
+            return Err(Error::Config(format!(
+                "{} needs an ant that walks: found none in {}; `album data expert ant` trains one, --expert names                  another, `album data fetch {0}` downloads the official files",
+                recipe.name(),
+                path.display()
+            )));
+        }
+        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+        let policy =
+            PolicyFile::from_bytes(&bytes).map_err(|e| Error::Config(format!("{}: {e}", path.display())))?;
+        let (found, expected) = (policy.manifest.observation_dim(), recipe.environment.observation_dim);
+        match found == expected {
+            true => Ok(Some(bytes.into())),
+            false => Err(Error::Config(format!(
+                "{}: a policy that sees {found} numbers, expected {expected}: the body without x and y, and a direction",
+                path.display()
+            ))),
+        }
     }
 
     fn refusal(&self) -> Error {

@@ -18,4 +18,5 @@ pub mod iql;
 pub mod nfql;
 pub mod qc_fql;
 pub mod rebrac;
+pub mod sac;
 pub mod srpo;

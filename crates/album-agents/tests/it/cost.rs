@@ -29,6 +29,7 @@ const AGENTS: &[(&str, &str, usize, usize)] = &[
     ("nfql", "", 4_871_700, 4),
     ("qc-fql", "", 5_002_836, 4),
     ("rebrac", "", 4_862_996, 4),
+    ("sac", "", 380_693, 4),
     ("srpo", "", 2_100_021, 5),
     ("srpo", "policy_hidden = [256, 256, 256, 256]", 2_231_605, 5),
 ];
@@ -163,6 +164,11 @@ fn counted(name: &str) -> f64 {
             let critic = pi.all + members * (q.all + q.trained());
             // The actor learns at every other step.
             critic + 0.5 * (pi.trained() + members * q.passed_through())
+        }
+        "sac" => {
+            let pi = values(2 * a);
+            let critic = pi.all + members * (q.all + q.trained());
+            critic + pi.trained() + members * q.passed_through()
         }
         "srpo" => {
             let behaviour = condition.trained() + noise_tail;

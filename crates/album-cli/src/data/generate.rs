@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The arguments of `album data generate`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The dataset, e.g. `cube-single-play-v0`: play and noisy of cube, scene and puzzle, navigate of pointmaze
+    /// The dataset, e.g. `cube-single-play-v0`: play and noisy of cube, scene and puzzle, navigate of pointmaze, navigate, stitch and explore of antmaze
     name: String,
     /// Training episodes; a tenth as many are added for validation [default: those of the official data]
     #[arg(long, value_name = "N")]
@@ -31,6 +31,9 @@ pub struct Args {
     /// Folder for the two files [default: album's cache, where `album train` looks]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Antmaze: the policy file that `album data expert` wrote [default: that in album's cache]
+    #[arg(long, value_name = "FILE")]
+    expert: Option<PathBuf>,
     /// A Python that has ogbench [default: ALBUM_PYTHON, or what `album setup ogbench` made]
     #[arg(long)]
     python: Option<PathBuf>,
@@ -53,6 +56,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         workers: args.workers.unwrap_or_else(cores),
         seed: args.seed,
         folder: &folder,
+        expert: args.expert.as_deref(),
         python: args.python.as_deref(),
     };
     let mut progress = Progress::new();

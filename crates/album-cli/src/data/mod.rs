@@ -1,5 +1,6 @@
 //! `album data`: list, download, record, inspect and import datasets.
 
+mod expert;
 mod fetch;
 mod generate;
 mod import;
@@ -25,6 +26,8 @@ enum Command {
     Fetch(fetch::Args),
     /// Record a dataset by the official recipe
     Generate(generate::Args),
+    /// Train the expert that ant datasets are recorded with
+    Expert(expert::Args),
     /// Record a dataset in a gymnasium environment, with random actions, a trained run or a Python function
     Record(record::Args),
     /// Inspect a data file: its contents, its rewards under a task, and its problems
@@ -39,6 +42,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Command::List(args) => list::run(args),
         Command::Fetch(args) => fetch::run(args),
         Command::Generate(args) => generate::run(args),
+        Command::Expert(args) => expert::run(args),
         Command::Record(args) => record::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Import(args) => import::run(args),

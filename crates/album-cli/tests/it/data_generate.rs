@@ -144,11 +144,12 @@ fn names_and_refusals() {
     };
     refused("cube-singel-play-v0", &["unknown dataset `cube-singel-play-v0`", "`cube-single-play-v0`"]);
     refused("breakout", &["unknown dataset `breakout`", "expected a name such as"]);
-    for name in
-        ["antmaze-large-navigate-v0", "humanoidmaze-medium-stitch", "antsoccer-arena-navigate-singletask-v0"]
-    {
+    for name in ["humanoidmaze-medium-stitch", "antsoccer-arena-navigate-singletask-v0"] {
         refused(name, &["expert policies that are not in the package", "album data fetch"]);
     }
+    refused("antmaze-large-navigate-v0", &["an ant that walks", "album data expert ant", "album data fetch"]);
+    let expert = ["data", "generate", "scene-play", "--out", out_name, "--expert", "ant.safetensors"];
+    fails(dir.path(), &expert, 2, &["nobody walks in scene-play-v0"]);
     refused(
         "pointmaze-large-stitch",
         &["no recipe for `stitch`", "album data fetch pointmaze-large-stitch-v0"],

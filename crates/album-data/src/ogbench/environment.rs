@@ -31,13 +31,15 @@ pub enum Family {
     },
 }
 
-/// Who records data without expert policies.
+/// Who acts in the data that album records by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecipeKind {
     /// A disc that walks along the shortest paths of a maze; native.
     Navigate(MazeSize),
     /// The scripted arm of the package `ogbench`.
     Play,
+    /// An ant in a maze of the package, led by an expert that album trains itself.
+    Walk,
 }
 
 /// Facts about one environment, as the package `ogbench` 1.2.2 has them.
@@ -177,6 +179,7 @@ impl Environment {
         match (self.family, data_kind) {
             (PointMaze(size), "navigate") => Some(RecipeKind::Navigate(size)),
             (Cube(_) | Scene | Puzzle { .. }, "play" | "noisy") => Some(RecipeKind::Play),
+            (AntMaze(_), "navigate" | "stitch" | "explore") => Some(RecipeKind::Walk),
             _ => None,
         }
     }
@@ -185,7 +188,7 @@ impl Environment {
     pub fn free_bodies(&self) -> usize {
         match self.family {
             Cube(cubes) => cubes,
-            Scene => 1,
+            Scene | AntMaze(_) => 1,
             _ => 0,
         }
     }

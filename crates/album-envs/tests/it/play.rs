@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const ROWS: usize = 7;
@@ -282,7 +283,7 @@ fn files_of_other_recipes_are_left_alone() {
     setting.finishes(1);
     assert!(setting.recipe.is_recorded(&setting.out(), Split::Train).unwrap());
     let python = setting.fake.python("good", "");
-    let other = Recipe { seed: 4, ..setting.recipe };
+    let other = Recipe { seed: 4, ..setting.recipe.clone() };
     let run =
         Run { recipe: &other, folder: &setting.out(), python: &python, workers: 1, chunk: 5, stop_at: 99 };
     let error = run.go().0.unwrap_err();
@@ -297,6 +298,30 @@ fn files_of_other_recipes_are_left_alone() {
     assert_eq!(setting.fake.asked(), ["validation-000000-2.npz"]);
 }
 
+/// The file of a policy that moves its joints by what it sees, whether that gets it anywhere or not.
+fn expert() -> Arc<[u8]> {
+    let steps = r#"[{\"op\":\"observation\"},{\"op\":\"linear\",\"x\":0,\"kernel\":\"k\"},{\"op\":\"map\",\"x\":1,\"f\":\"tanh\"}]"#;
+    let numbers: Vec<f32> = (0..29 * 8).map(|i| (i as f32).sin()).collect();
+    let data: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let tensor = format!(r#"{{"dtype":"F32","shape":[29,8],"data_offsets":[0,{}]}}"#, data.len());
+    let header = format!(r#"{{"__metadata__":{{"steps":"{steps}"}},"k":{tensor}}}"#);
+    [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat().into()
+}
+
+#[test]
+fn somebody_must_walk() {
+    let setting = Setting::new();
+    let task: TaskName = "antmaze-large-stitch-singletask-v0".parse().unwrap();
+    let recipe = Recipe::published(task.environment(), task.data_kind(), 0).unwrap();
+    assert_eq!((recipe.episodes, recipe.rows), (5000, 201));
+    let (folder, python) = (setting.out(), setting.fake.python("good", ""));
+    let run = Run { recipe: &recipe, folder: &folder, python: &python, workers: 1, chunk: 5, stop_at: 99 };
+    let error = run.go().0.unwrap_err();
+    assert!(error.to_string().contains("no expert to walk in it") && !error.is_io(), "{error}");
+    let with = Recipe { expert: Some(expert()), ..recipe.clone() };
+    assert_ne!(with.work_folder(&folder), recipe.work_folder(&folder), "an expert is part of the recipe");
+}
+
 /// Real episodes do not depend on the number of processes, on the episodes before them or on an
 /// interruption.
 fn real_episodes_depend_on_their_seed_alone(task: &str) {
@@ -306,7 +331,8 @@ fn real_episodes_depend_on_their_seed_alone(task: &str) {
     };
     let task: TaskName = task.parse().unwrap();
     let published = Recipe::published(task.environment(), task.data_kind(), 0).unwrap();
-    let recipe = Recipe { episodes: 2, rows: 101, ..published };
+    let expert = published.needs_expert().then(expert);
+    let recipe = Recipe { episodes: 2, rows: 101, expert, ..published };
     let dir = tempfile::tempdir().unwrap();
     let (one, two) = (dir.path().join("one"), dir.path().join("two"));
     let run = |folder: &Path, workers, chunk, stop_at| {
@@ -341,6 +367,13 @@ fn real_cube_double() {
 #[test]
 fn real_scene() {
     real_episodes_depend_on_their_seed_alone("scene-play-singletask-v0");
+}
+
+#[test]
+fn real_antmaze() {
+    for kind in ["navigate", "stitch", "explore"] {
+        real_episodes_depend_on_their_seed_alone(&format!("antmaze-medium-{kind}-singletask-v0"));
+    }
 }
 
 #[test]

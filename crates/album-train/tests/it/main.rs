@@ -4,5 +4,6 @@
 
 mod common;
 mod guards;
+mod online;
 mod processes;
 mod resume;

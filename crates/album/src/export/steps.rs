@@ -218,11 +218,24 @@ impl Builder<'_> {
                 }
                 Origin::Beside(_) => Step::Concat { parts: at },
                 Origin::NormalizeRows { epsilon, .. } => self.norm(at[0], *epsilon, value.cols),
+                Origin::Columns { x, from } => {
+                    let kernel = self.selection(policy.recording.values[*x].cols, *from, value.cols);
+                    Step::Linear { x: at[0], kernel, bias: None }
+                }
                 Origin::RepeatRows { times, .. } => Step::Repeat { x: at[0], times: *times },
                 _ => return Err(unsupported("a value that the tape does not know")),
             },
         };
         Ok(self.push(step))
+    }
+
+    /// The name of the kernel that picks `count` of `inputs` columns.
+    fn selection(&mut self, inputs: usize, from: usize, count: usize) -> String {
+        let mut kernel = vec![0.0; inputs * count];
+        (0..count).for_each(|i| kernel[(from + i) * count + i] = 1.0);
+        let name = format!("columns/{from}to{}of{inputs}", from + count);
+        self.tensors.insert(&name, vec![inputs, count], kernel);
+        name
     }
 
     /// Layer normalisation without parameters.

@@ -40,6 +40,18 @@ impl Suite {
         }
     }
 
+    /// Walking in commanded directions, in an environment of the package `ogbench` such as `online-ant-v0`.
+    pub fn directions(environment: &str) -> Self {
+        Self {
+            name: environment.to_owned(),
+            setup: "ogbench",
+            file: "directions.py",
+            source: include_str!("directions.py"),
+            arguments: vec![environment.to_owned()],
+            expected: None,
+        }
+    }
+
     /// Any environment with gymnasium's interface.
     pub fn gymnasium(spec: &EnvSpec) -> Self {
         let (kind, name) = match spec.source() {
@@ -79,5 +91,12 @@ impl Suite {
             arguments: vec![environment.name.to_owned(), kind.to_owned(), rows.to_string()],
             expected: Some(EnvShape { horizon: rows, ..EnvShape::of(environment) }),
         }
+    }
+
+    /// Episodes of `rows` rows that the policy in the file `expert` walks; `kind` is `navigate`, `stitch` or `explore`.
+    pub(crate) fn locomaze(environment: &Environment, kind: &str, rows: usize, expert: String) -> Self {
+        let play = Self::play(environment, kind, rows);
+        let arguments = play.arguments.into_iter().chain([expert]).collect();
+        Self { file: "locomaze.py", source: include_str!("locomaze.py"), arguments, ..play }
     }
 }

@@ -50,6 +50,13 @@ pub enum RecordError {
         expected: String,
     },
 
+    /// A recording in which somebody walks, and nobody who could.
+    #[error("{recipe}: no expert to walk in it")]
+    NoExpert {
+        /// What was to be recorded.
+        recipe: String,
+    },
+
     /// Another process works in the same folder.
     #[error("{}: another process is recording this dataset; wait for it, or choose another --out", .folder.display())]
     Busy {
@@ -69,7 +76,7 @@ impl RecordError {
     pub fn is_io(&self) -> bool {
         match self {
             Self::Env(e) => e.is_environment(),
-            Self::OtherPackages { .. } => false,
+            Self::OtherPackages { .. } | Self::NoExpert { .. } => false,
             Self::Io { .. } | Self::Lost { .. } | Self::Busy { .. } => true,
         }
     }

@@ -1,5 +1,6 @@
-//! The `play` and `noisy` datasets of cube, scene and puzzle: scripted oracles of the package
-//! `ogbench` move things around in its own environments.
+//! Datasets recorded in environments of the package `ogbench`: `play` and `noisy` of cube, scene and puzzle, in which its
+//! scripted oracles move things around, and `navigate`, `stitch` and `explore` of antmaze, in which an expert walks where
+//! its oracle says.
 //!
 //! The recipe is that of OGBench's published data. An oracle heads for a random target, then for
 //! the next one; `play` follows plans with smooth noise, `noisy` reacts to each
@@ -7,7 +8,10 @@
 //! Episodes have 1001 rows and none ends early. A scene whose cube leaves the view is
 //! recorded again with another seed. A tenth as many episodes are for validation.
 //!
-//! Workers with the suite `play.py` record chunks of episodes into a work folder beside the files;
+//! The ant heads for one random vertex of the maze after the other (`navigate`), for a cell four steps away (`stitch`), or
+//! in a random direction every ten steps with much noise (`explore`). Its expert is a policy file: [`Recipe::expert`].
+//!
+//! Workers with the suite `play.py` or `locomaze.py` record chunks of episodes into a work folder beside the files;
 //! the chunks are joined at the end, column by column. Every episode depends on its own seed
 //! alone, so the files are the same for any number of processes and after any interruption.
 
@@ -17,10 +21,11 @@ mod recorder;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use album_base::rng;
 use album_data::DType;
-use album_data::ogbench::Environment;
+use album_data::ogbench::{Environment, MazeSize, RecipeKind};
 use rand_chacha::rand_core::Rng;
 
 pub use super::Split;
@@ -31,13 +36,19 @@ pub use recorder::{Event, Outcome, Recorder};
 /// To be increased whenever equal recipes would record other data than before.
 const VERSION: i64 = 1;
 
-/// How the oracles move.
+/// How episodes come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlayKind {
     /// Along plans with smooth noise.
     Play,
     /// Reacting to each state, with noise on every action.
     Noisy,
+    /// Walking from goal to goal.
+    Navigate,
+    /// Walking to one goal nearby.
+    Stitch,
+    /// Walking in random directions.
+    Explore,
 }
 
 impl fmt::Display for PlayKind {
@@ -45,16 +56,19 @@ impl fmt::Display for PlayKind {
         f.write_str(match self {
             Self::Play => "play",
             Self::Noisy => "noisy",
+            Self::Navigate => "navigate",
+            Self::Stitch => "stitch",
+            Self::Explore => "explore",
         })
     }
 }
 
 /// Everything that a recording depends on, besides the versions of the packages.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// One of cube, scene and puzzle.
+    /// One of cube, scene, puzzle and antmaze.
     pub environment: &'static Environment,
-    /// How the oracles move.
+    /// How episodes come about.
     pub kind: PlayKind,
     /// Seed of all randomness.
     pub seed: u64,
@@ -62,6 +76,8 @@ pub struct Recipe {
     pub episodes: usize,
     /// Rows of an episode: one more than its transitions.
     pub rows: usize,
+    /// The policy file of the ant, where one walks: [`Recipe::needs_expert`].
+    pub expert: Option<Arc<[u8]>>,
 }
 
 impl Recipe {
@@ -76,18 +92,32 @@ impl Recipe {
     /// let of = |task: TaskName| Recipe::published(task.environment(), task.data_kind(), 0);
     /// let recipe = of("cube-triple-play-singletask-v0".parse()?).unwrap();
     /// assert_eq!((recipe.episodes, recipe.rows), (3000, 1001));
-    /// assert!(of("antmaze-large-navigate-singletask-v0".parse()?).is_none());
+    /// let recipe = of("antmaze-giant-navigate-singletask-v0".parse()?).unwrap();
+    /// assert_eq!((recipe.episodes, recipe.rows), (500, 2001));
+    /// assert!(of("humanoidmaze-large-navigate-singletask-v0".parse()?).is_none());
     /// # Ok(())
     /// # }
     /// ```
     pub fn published(environment: &'static Environment, kind: &str, seed: u64) -> Option<Self> {
-        let kind = match kind {
-            "play" => PlayKind::Play,
-            "noisy" => PlayKind::Noisy,
+        if !matches!(environment.recipe(kind), Some(RecipeKind::Play | RecipeKind::Walk)) {
+            return None;
+        }
+        let (kind, rows) = match kind {
+            "play" => (PlayKind::Play, 1001),
+            "noisy" => (PlayKind::Noisy, 1001),
+            "navigate" if environment.maze() == Some(MazeSize::Giant) => (PlayKind::Navigate, 2001),
+            "navigate" => (PlayKind::Navigate, 1001),
+            "stitch" => (PlayKind::Stitch, 201),
+            "explore" => (PlayKind::Explore, 501),
             _ => return None,
         };
         let episodes = environment.published_episodes(&kind.to_string())?;
-        Some(Self { environment, kind, seed, episodes, rows: 1001 })
+        Some(Self { environment, kind, seed, episodes, rows, expert: None })
+    }
+
+    /// Whether somebody walks in the recording, so that it needs [`Recipe::expert`].
+    pub fn needs_expert(&self) -> bool {
+        self.environment.recipe(&self.kind.to_string()) == Some(RecipeKind::Walk)
     }
 
     /// The name of the dataset, e.g. `scene-play-v0`.
@@ -114,7 +144,8 @@ impl Recipe {
 
     /// The folder of unfinished work, for any number of episodes.
     pub fn work_folder(&self, folder: &Path) -> PathBuf {
-        folder.join(format!("{}.parts-v{VERSION}-seed{}-rows{}", self.name(), self.seed, self.rows))
+        let expert = self.expert_number().map(|number| format!("-expert{number:016x}")).unwrap_or_default();
+        folder.join(format!("{}.parts-v{VERSION}-seed{}-rows{}{expert}", self.name(), self.seed, self.rows))
     }
 
     /// Whether the file exists. A file of another recipe is an error.
@@ -126,16 +157,24 @@ impl Recipe {
         }
     }
 
-    fn stamp(&self, split: Split) -> [(&'static str, i64); 8] {
+    /// What tells experts apart.
+    fn expert_number(&self) -> Option<i64> {
+        self.expert.as_ref().map(|bytes| rng::fnv1a(bytes) as i64)
+    }
+
+    fn stamp(&self, split: Split) -> Vec<(&'static str, i64)> {
         let kind = match self.kind {
             PlayKind::Play => 1,
             PlayKind::Noisy => 2,
+            PlayKind::Navigate => 3,
+            PlayKind::Stitch => 4,
+            PlayKind::Explore => 5,
         };
         let number = match split {
             Split::Train => 0,
             Split::Validation => 1,
         };
-        [
+        let mut stamp = vec![
             ("version of the recipe", VERSION),
             ("kind of data", kind),
             // These two tell the environments apart.
@@ -145,7 +184,13 @@ impl Recipe {
             ("seed", self.seed as i64),
             ("episodes", self.episodes_of(split) as i64),
             ("rows", self.rows as i64),
-        ]
+        ];
+        if self.needs_expert() {
+            // The mazes have the same numbers in them.
+            stamp.push(("maze", rng::fnv1a(self.environment.name.as_bytes()) as i64));
+        }
+        stamp.extend(self.expert_number().map(|number| ("expert", number)));
+        stamp
     }
 
     /// The seeds of all episodes of a dataset, in order; more episodes do not change the first.

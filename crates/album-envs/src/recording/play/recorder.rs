@@ -139,12 +139,28 @@ impl Recorder<'_> {
         Ok(Outcome::Done { packages })
     }
 
+    /// What the processes run; they read the expert from the work folder.
+    fn suite(&self, work: &Path) -> Result<Suite, RecordError> {
+        let Recipe { environment, kind, rows, expert, .. } = self.recipe;
+        let kind = kind.to_string();
+        Ok(match expert {
+            None if self.recipe.needs_expert() => {
+                return Err(RecordError::NoExpert { recipe: self.recipe.to_string() });
+            }
+            None => Suite::play(environment, &kind, *rows),
+            Some(bytes) => {
+                let path = work.join("expert.safetensors");
+                atomic::write(&path, bytes).map_err(RecordError::io(&path))?;
+                Suite::locomaze(environment, &kind, *rows, path.display().to_string())
+            }
+        })
+    }
+
     /// Records chunks, and returns how many of all episodes are in complete chunks then.
     fn run(&mut self, mut todo: VecDeque<Chunk>, of: usize, work: &Path) -> Result<usize, RecordError> {
         let mut complete = of - todo.iter().map(|chunk| chunk.seeds.len()).sum::<usize>();
         (self.observer)(Event::Recorded { episodes: complete, of });
-        let Recipe { environment, kind, rows, .. } = self.recipe;
-        let suite = Suite::play(environment, &kind.to_string(), *rows);
+        let suite = self.suite(work)?;
         let mut workers =
             Workers::start(suite, self.workers.get().min(todo.len()), self.python, self.limits)?;
         let mut jobs: Vec<Option<Job>> = (0..workers.len()).map(|_| None).collect();

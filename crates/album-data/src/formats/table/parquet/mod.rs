@@ -18,7 +18,7 @@ use self::schema::{kind, name};
 use super::data::Kind;
 use super::pages::Guard;
 use crate::error::{DataError, Place};
-use crate::formats::npz::npy::open_regular;
+use crate::formats::file::open_regular;
 use crate::limits::Limits;
 
 pub(super) use column::Chunk;

@@ -1,0 +1,204 @@
+//! Experts: policies that datasets are recorded with, trained from nothing.
+//!
+//! OGBench's ant data was recorded by a soft actor-critic that learned to walk in commanded directions. [`Expert`] trains one
+//! by the same recipe.
+
+use crate::error::Error;
+use crate::export::{About, Format, encode, policy_file};
+use crate::resources::Resources;
+use album_agents::agents::sac;
+use album_agents::{Agent, Blueprint, Encoding, Learner};
+use album_base::{atomic, cache};
+use album_envs::{EnvPool, Limits, Python, Suite, WorkerPool};
+use album_nn::Pool;
+use album_plot::Plot;
+use album_train::{
+    EvaluationPlan, Online, OnlineEvent, OnlinePlan, OnlineProgress, StopFlag, episode_seeds, evaluate,
+};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The environment of the ant.
+const ENVIRONMENT: &str = "online-ant-v0";
+
+/// Steps a second in it.
+const HERTZ: f64 = 10.0;
+
+/// What to train.
+#[derive(Clone, Debug)]
+pub struct Expert {
+    /// Steps in the environment.
+    pub steps: u64,
+    /// Of all randomness.
+    pub seed: u64,
+    /// Episodes that the trained policy is judged by.
+    pub episodes: usize,
+    /// The policy's file. Beside it, with other endings: `csv` and `svg`, the curve; `state`, to go on from.
+    pub out: PathBuf,
+    /// Threads and the Python that has ogbench.
+    pub resources: Resources,
+}
+
+/// What was trained.
+#[derive(Debug, Serialize)]
+pub struct Trained {
+    /// The policy, for `album act` and `album data generate`.
+    pub policy: PathBuf,
+    /// The curve.
+    pub curve: PathBuf,
+    /// The same as a figure.
+    pub figure: PathBuf,
+    /// Steps in the environment.
+    pub steps: u64,
+    /// Of all randomness.
+    pub seed: u64,
+    /// Episodes that it was judged by, with its mean action.
+    pub episodes: usize,
+    /// Way along the commanded direction in a step, in metres.
+    pub metres_per_step: f64,
+    /// The same in a second.
+    pub metres_per_second: f64,
+    /// Steps before the body fell, or the time was over.
+    pub length: f64,
+    /// Versions of the packages.
+    pub packages: String,
+    /// How long this process took.
+    pub wall_seconds: f64,
+}
+
+/// Where the ant's policy is, unless somebody says otherwise.
+pub fn cached() -> Result<PathBuf, Error> {
+    Ok(cache::folder()?.join("experts").join("ant.safetensors"))
+}
+
+impl Expert {
+    /// Steps of OGBench's own expert.
+    pub const STEPS: u64 = 400_000;
+
+    /// A file beside the policy.
+    fn beside(&self, extension: &str) -> PathBuf {
+        self.out.with_extension(extension)
+    }
+
+    /// The recipe of OGBench's expert.
+    fn plan(&self, identity: String) -> OnlinePlan {
+        OnlinePlan {
+            steps: self.steps,
+            random_steps: 10_000,
+            capacity: 1_000_000,
+            log_every: 2_500,
+            save_every: 20_000,
+            seed: self.seed,
+            identity,
+        }
+    }
+
+    /// Trains until the plan's end or the stop flag; the same call goes on from there.
+    pub fn train(
+        &self,
+        stop: &StopFlag,
+        observer: &mut dyn FnMut(&OnlineEvent<'_>),
+    ) -> Result<Trained, Error> {
+        let start = Instant::now();
+        if ["csv", "svg", "state"].iter().any(|&ending| self.beside(ending) == self.out) {
+            return Err(Error::Usage(format!(
+                "--out: found `{}`, expected a file that does not end in csv, svg or state, which are written beside it",
+                self.out.display()
+            )));
+        }
+        if let Some(folder) = self.out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        let python = Python::find(self.resources.python.as_deref())?;
+        let mut envs = WorkerPool::new(Suite::directions(ENVIRONMENT), 1, &python, Limits::default())?;
+        let packages: Vec<String> = envs.versions().iter().map(|(name, v)| format!("{name} {v}")).collect();
+        let config = sac::Config::default();
+        let shape = envs.shape();
+        let blueprint = Blueprint {
+            encoding: Encoding::identity(shape.observation_dim),
+            action_dim: shape.action_dim(),
+            action_space: None,
+            value_range: None,
+        };
+        let pool = Pool::new(self.resources.threads());
+        let mut agent = Learner::from_blueprint(&config, &blueprint, self.steps, self.seed, &pool)?;
+        let settings = toml::to_string(&config).map_err(|e| Error::Config(e.to_string()))?;
+        let identity = format!("{ENVIRONMENT}\nseed {}\n{}\n{settings}", self.seed, packages.join(", "));
+        let plan = self.plan(identity);
+        let (state, curve) = (self.beside("state"), self.beside("csv"));
+        let progress = Online {
+            agent: &mut agent,
+            envs: &mut envs,
+            plan: &plan,
+            state: &state,
+            curve: &curve,
+            stop: stop.clone(),
+            observer,
+        }
+        .run()?;
+        let stopped = |what: &str| {
+            let (step, state) = (progress.step, state.display());
+            Error::Stopped(format!(
+                "{what} after {step} of {} steps, kept in {state}; the same command goes on from there",
+                self.steps
+            ))
+        };
+        if progress.step < self.steps {
+            return Err(stopped("stopped"));
+        }
+        atomic::write(&curve, progress.curve.as_bytes()).map_err(Error::io(&curve))?;
+        let figure = self.beside("svg");
+        atomic::write(&figure, draw(&progress).as_bytes()).map_err(Error::io(&figure))?;
+        self.write(&agent, &progress, &self.out)?;
+        let seeds = episode_seeds(self.seed, progress.step, self.episodes);
+        let plan = EvaluationPlan { step: progress.step, seeds, ..EvaluationPlan::default() };
+        let judged = evaluate(agent.policy().as_mut(), &mut envs, &plan, stop)?;
+        let judged = judged.ok_or_else(|| stopped("stopped while it was judged"))?.evaluation.summary();
+        let metres_per_step = judged.mean_return * judged.episodes as f64 / judged.timesteps.max(1) as f64;
+        Ok(Trained {
+            policy: self.out.clone(),
+            curve,
+            figure,
+            steps: progress.step,
+            seed: self.seed,
+            episodes: judged.episodes,
+            metres_per_step,
+            metres_per_second: HERTZ * metres_per_step,
+            length: judged.length,
+            packages: packages.join(", "),
+            wall_seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    fn write(&self, agent: &Learner, progress: &OnlineProgress, path: &Path) -> Result<(), Error> {
+        let joints = ["hip 4", "ankle 4", "hip 1", "ankle 1", "hip 2", "ankle 2", "hip 3", "ankle 3"];
+        let about = About {
+            task: format!("{ENVIRONMENT}: walk in a commanded direction"),
+            agent: "sac".to_owned(),
+            seed: self.seed,
+            step: progress.step,
+            observations: Vec::new(),
+            actions: joints.map(str::to_owned).to_vec(),
+        };
+        let bytes = encode(&policy_file(agent, &about)?, Format::Safetensors)?;
+        atomic::write(path, &bytes).map_err(Error::io(path))
+    }
+}
+
+/// Speed along the commanded direction over training.
+fn draw(progress: &OnlineProgress) -> String {
+    let points: Vec<(f64, f64)> = progress
+        .curve
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let mut cells = line.split(',').map(str::parse::<f64>);
+            let (step, reward) = (cells.next()?.ok()?, cells.nth(1)?.ok()?);
+            Some((step, HERTZ * reward))
+        })
+        .collect();
+    let plot =
+        Plot::new("Ant: speed along the commanded direction").x_label("environment steps").y_label("m/s");
+    plot.line("sac, while it explores", &points).size(640.0, 360.0).figure().render()
+}
