@@ -5,6 +5,7 @@ use crate::resources::ResourceArgs;
 use album::Error as Failure;
 use album::expert::{self, Expert};
 use album_base::progress::{self, Amount};
+use album_base::say;
 use album_train::{OnlineEvent, StopFlag};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             bar.set_position(*step);
             let message = format!("{:.3} m a step, episodes of {:.0}", recent.reward, recent.length);
             if lines {
-                eprintln!("{step} steps: {message}");
+                say!("{step} steps: {message}");
             }
             bar.set_message(message);
         }
