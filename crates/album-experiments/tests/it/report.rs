@@ -21,7 +21,7 @@ fn check(name: &str, actual: &str) {
 #[test]
 fn tables_as_csv_and_latex() {
     let folder = tempfile::tempdir().unwrap();
-    write(&[sweep(folder.path())], &folder.path().join("report")).unwrap();
+    write(&[sweep(folder.path())], &[], &folder.path().join("report")).unwrap();
     for name in
         ["sweep.csv", "sweep.tex", "sweep-statistics.csv", "sweep-statistics.tex", "sweep-improvement.csv"]
     {
@@ -33,7 +33,7 @@ fn tables_as_csv_and_latex() {
 fn the_page_holds_everything_and_its_links_lead_somewhere() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("report");
-    let written = write(&[sweep(folder.path()), study("empty", None, Vec::new())], &out).unwrap();
+    let written = write(&[sweep(folder.path()), study("empty", None, Vec::new())], &[], &out).unwrap();
     let page = std::fs::read_to_string(&written.page).unwrap();
     for figure in ["sweep-comparison", "sweep-curves", "sweep-values", "sweep-profile", "sweep-maps"] {
         assert!(page.contains(&format!("<figure id=\"{figure}\">")), "{figure}");
@@ -61,7 +61,7 @@ fn the_page_holds_everything_and_its_links_lead_somewhere() {
     // Values of -40,000 need a logarithmic scale.
     assert!(page.contains("− mean V"));
     // Once more is the same.
-    let again = write(&[sweep(folder.path()), study("empty", None, Vec::new())], &out).unwrap();
+    let again = write(&[sweep(folder.path()), study("empty", None, Vec::new())], &[], &out).unwrap();
     assert_eq!(written, again);
     assert_eq!(page, std::fs::read_to_string(&again.page).unwrap());
 }
@@ -77,7 +77,7 @@ fn runs_that_are_missing_or_failed_are_listed() {
     let tally = study.tally();
     assert_eq!((tally.done, tally.failed, tally.planned), (0, 1, 2));
     let twice = [study.clone(), study];
-    let written = write(&twice, &folder.path().join("out")).unwrap();
+    let written = write(&twice, &[], &folder.path().join("out")).unwrap();
     let page = std::fs::read_to_string(&written.page).unwrap();
     assert!(page.contains("failed: a NaN") && page.contains("not begun") && page.contains("0/2"));
     assert!(
@@ -92,8 +92,10 @@ fn outputs_of_commands_are_put_beside_the_published_cost() {
     let made = folder.path().join("made");
     let mut cost = study("cost", Some("cost"), Vec::new());
     cost.outputs = Some(made.clone());
-    let page =
-        || std::fs::read_to_string(write(&[cost.clone()], &folder.path().join("out")).unwrap().page).unwrap();
+    let page = || {
+        std::fs::read_to_string(write(&[cost.clone()], &[], &folder.path().join("out")).unwrap().page)
+            .unwrap()
+    };
     assert!(page().contains("has not been run yet"));
     std::fs::create_dir(&made).unwrap();
     let plot = album_plot::Plot::new("Success & cost").line("x", &[(0.0, 1.0), (1.0, 2.0)]);
@@ -105,7 +107,7 @@ fn outputs_of_commands_are_put_beside_the_published_cost() {
     assert!(page.contains("<figure id=\"cost-pareto\">") && page.contains("Success &amp; cost"));
     assert!(page.contains("2.43 M") && folder.path().join("out/cost-cost.csv").is_file());
     std::fs::write(made.join("foreign.svg"), "<svg><script>alert(1)</script></svg>").unwrap();
-    let error = write(&[cost.clone()], &folder.path().join("out")).unwrap_err();
+    let error = write(&[cost.clone()], &[], &folder.path().join("out")).unwrap_err();
     assert!(matches!(error, ReportError::Figure(_)), "{error}");
 }
 
@@ -114,7 +116,7 @@ fn a_file_in_the_way_stays() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("notes.txt");
     std::fs::write(&out, "mine").unwrap();
-    let error = write(&[sweep(folder.path())], &out).unwrap_err();
+    let error = write(&[sweep(folder.path())], &[], &out).unwrap_err();
     assert!(error.to_string().contains("is a file"), "{error}");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "mine");
 }
