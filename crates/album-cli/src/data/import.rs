@@ -39,7 +39,7 @@ pub struct Args {
 /// Runs `album data import`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     if args.verify {
-        args.files.iter().try_for_each(|folder| verify(folder))?;
+        args.files.iter().try_for_each(verify)?;
         return output::show(args.json, &serde_json::json!({ "verified": args.files }), || {
             format!("{} as imported", if args.files.len() == 1 { "the folder is" } else { "all folders are" })
         });
