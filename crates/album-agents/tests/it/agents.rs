@@ -281,7 +281,7 @@ fn the_gradient_of_every_trained_network_is_logged() {
 #[test]
 fn memory_is_counted_before_networks_are_made() {
     let data = data();
-    for kind in album_agents::AGENTS {
+    for kind in AGENTS {
         let mut settings = kind.defaults().unwrap();
         settings.insert("hidden".into(), toml::Value::Array(vec![toml::Value::Integer(64); 2]));
         settings.insert("batch_size".into(), toml::Value::Integer(8));
@@ -290,7 +290,7 @@ fn memory_is_counted_before_networks_are_made() {
         let weights = 4 * agent.networks().parameters() as u64;
         assert!(agent.memory() > 3 * weights, "{}: {} for {weights}", kind.name, agent.memory());
     }
-    let kind = &album_agents::AGENTS[0];
+    let kind = &AGENTS[0];
     let mut settings = kind.defaults().unwrap();
     settings.insert("hidden".into(), toml::Value::Array(vec![toml::Value::Integer(65_536); 50]));
     let setup = kind.setup(&settings).unwrap();
