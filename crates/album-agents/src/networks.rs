@@ -20,13 +20,13 @@ pub struct Networks {
     counted: Option<Vec<(MlpSpec, u64)>>,
 }
 
-/// Copies of a trained network's parameters: itself and transposed, gradient, two moments, and three that a checkpoint
-/// makes of them.
-const TRAINED: u64 = 8;
+/// Copies of a trained network's parameters: itself and transposed, gradient, two moments, three that a checkpoint makes of
+/// them, and three in the bytes of its file.
+const TRAINED: u64 = 11;
 /// Of one that is not: itself, transposed, and the checkpoint's.
 const FOLLOWING: u64 = 3;
 /// How often a row goes through a network, forward and back.
-const PASSES: u64 = 3;
+const PASSES: u64 = 5;
 
 struct Entry {
     name: String,

@@ -246,7 +246,7 @@ pub fn sweep(target: &Path) {
     for entry in fs::read_dir(directory_of(target)).into_iter().flatten().flatten() {
         let process = entry.file_name().to_str().and_then(|found| process_of(found, name));
         let path = entry.path();
-        if !process.is_some_and(|process| !is_alive(process)) || !is_mine(&path) || !is_abandoned(&path) {
+        if process.is_none_or(is_alive) || !is_mine(&path) || !is_abandoned(&path) {
             continue;
         }
         let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };

@@ -83,7 +83,7 @@ pub struct TooLarge {
     /// Which one.
     pub key: String,
     /// What was given.
-    pub found: u128,
+    pub found: u64,
     /// Its bound.
     pub most: u64,
 }
@@ -94,10 +94,9 @@ pub fn most(key: &str) -> Option<u64> {
 }
 
 /// Refuses a size above its bound.
-pub fn check(key: &str, found: impl Into<u128>) -> Result<(), TooLarge> {
-    let found = found.into();
+pub fn check(key: &str, found: u64) -> Result<(), TooLarge> {
     match most(key) {
-        Some(most) if found > most.into() => Err(TooLarge { key: key.to_owned(), found, most }),
+        Some(most) if found > most => Err(TooLarge { key: key.to_owned(), found, most }),
         _ => Ok(()),
     }
 }

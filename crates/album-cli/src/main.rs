@@ -110,7 +110,7 @@ fn check_sizes(matches: &ArgMatches) -> Result<(), Failure> {
     for name in matches.ids().map(|id| id.as_str()).filter(|name| limits::most(name).is_some()) {
         for text in matches.try_get_raw(name).ok().flatten().into_iter().flatten() {
             // What is no number is refused by its type.
-            if let Some(number) = text.to_str().and_then(|text| text.parse::<u128>().ok()) {
+            if let Some(number) = text.to_str().and_then(|text| text.parse::<u64>().ok()) {
                 limits::check(name, number).map_err(|error| Failure::Usage(format!("--{error}")))?;
             }
         }

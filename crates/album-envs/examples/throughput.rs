@@ -2,6 +2,8 @@
 //!
 //! `cargo xtask bench-envs [TASK] [WORKERS] [EPISODES] [ROUNDS]`, or this example with `ALBUM_PYTHON` set.
 
+#![allow(clippy::print_stderr)] // an example
+
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;

@@ -19,6 +19,7 @@ use album_train::{Records, RunDir, RunResult};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -234,7 +235,9 @@ impl Results {
     /// Notes that a run is finished, for [`Results::list`]; the run's own files say so too.
     pub fn mark_finished(&self, id: &str) -> Result<(), Error> {
         let path = self.folder.join("finished").join(id);
-        atomic::write_with(&path, &[], Links::Refuse).map_err(Error::io(&path))
+        // Nothing is in it, so there is nothing to bring to the disk.
+        let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
+        files::open_with(&options, &path, Links::Refuse).map(drop).map_err(Error::io(&path))
     }
 
     /// The state of a run, by its own files.

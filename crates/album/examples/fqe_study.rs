@@ -8,6 +8,8 @@
 //! not see, and computes what the policy is really worth. `OUT/WORLD.csv` has a row for each policy; `OUT/WORLD.npz` has
 //! the data and the policies' actions, from which `benches/peers/fqe_d3rlpy.py` lets d3rlpy answer the same question.
 
+#![allow(clippy::print_stderr)] // an example
+
 use album::fqe::{Judge, Settings};
 use album::{Dataset, Rows};
 use album_agents::{Agent, AgentKind, Common, Learner, Moment, Policy};

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p album --example train`
 
+#![allow(clippy::print_stderr)] // an example
+
 use album_agents::agents::album::{Config, HingeCritic};
 use album_agents::{Agent, Common, Learner, Metrics, Moment};
 use album_data::{Dataset, Rows, Sampler, Segments};

@@ -8,6 +8,8 @@
 //! }
 //! ```
 
+#![allow(clippy::print_stderr)] // a line of a test
+
 use std::fs::OpenOptions;
 use std::io::Write;
 

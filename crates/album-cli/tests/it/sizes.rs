@@ -81,17 +81,6 @@ fn numbers_of_options_have_bounds() {
     assert!(!folder.path().join("run").exists());
 }
 
-/// As many parts as there are rows are as fine as it gets.
-#[test]
-fn countless_bins_are_no_finer() {
-    let folder = tempfile::tempdir().unwrap();
-    let rows: String = (0..10).map(|i| format!("{},{i},a,1\n", i / 5)).collect();
-    std::fs::write(folder.path().join("log.csv"), format!("e,s,a,r\n{rows}")).unwrap();
-    let args =
-        ["solve", "log.csv", "--state", "s", "--action", "a", "--reward", "r", "--episode", "e", "--bin"];
-    refuses(folder.path(), &[&args[..], &["s=18446744073709551615"]].concat(), 0, &[]);
-}
-
 #[test]
 fn runs_that_could_do_nothing_leave_no_directory() {
     let folder = folder();

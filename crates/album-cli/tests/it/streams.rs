@@ -82,6 +82,12 @@ fn wait_for(path: &Path, bytes: u64) {
 /// A terminal that is closed sends SIGHUP.
 #[test]
 fn a_closed_terminal_saves_the_state() {
+    // Who was started so that the end of the terminal does not matter passes that on.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
+    if u64::from_str_radix(ignored, 16).is_ok_and(|mask| mask & 1 == 1) {
+        return album_testing::skip("hangup", "SIGHUP is ignored here");
+    }
     let folder = folder();
     let line = TRAIN.replace("--steps 60", "--steps 100000 --eval-every 0 --save-every 100000");
     let line = line.replace("--eval-every 30", "");

@@ -46,7 +46,8 @@ fn bad_trackers_are_refused_before_anything_is_made() {
         fails(folder.path(), &args, 2, &["expected mlflow:http://HOST:PORT"]);
     }
     assert!(!folder.path().join("run").exists());
-    fails(folder.path(), &["log", "nothing", "--wandb"], 3, &["not a run"]);
+    fails(folder.path(), &["log", "nothing", "--wandb"], 5, &["nothing"]);
+    fails(folder.path(), &["log", ".", "--wandb"], 3, &["not a run"]);
     fails(folder.path(), &["log", "nothing"], 2, &["--wandb"]);
 }
 

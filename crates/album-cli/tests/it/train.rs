@@ -259,7 +259,7 @@ fn a_policy_needs_no_data() {
     std::fs::remove_file(folder.path().join("data.npz")).unwrap();
     let after = json(folder.path(), &["eval", "run", "--episodes", "2", "--json"]);
     assert_eq!(after["episodes"], before["episodes"]);
-    fails(folder.path(), &["eval", "run", "--critic"], 3, &["data.npz"]);
+    fails(folder.path(), &["eval", "run", "--critic"], 5, &["data.npz"]);
 }
 
 #[test]

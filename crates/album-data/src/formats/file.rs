@@ -10,7 +10,14 @@ use crate::error::{DataError, Place};
 /// Opens a file and returns its size; a directory, pipe or device is refused.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), DataError> {
     let io_error = |source| DataError::Io { place: Place::file(path), source };
-    let file = files::open(path, Links::Follow).map_err(io_error)?;
+    let file = files::open(path, Links::Follow).map_err(|source| match files::is_wrong_kind(&source) {
+        true => DataError::WrongFileKind {
+            place: Place::file(path),
+            found: "a directory, pipe or device".to_owned(),
+            expected: "a regular file",
+        },
+        false => io_error(source),
+    })?;
     let size = file.metadata().map_err(io_error)?.len();
     Ok((file, size))
 }

@@ -200,7 +200,6 @@ fn binned(source: &Source<'_>, name: &str, later: Option<&str>, bins: usize) -> 
     let mut ascending: Vec<f64> = numbers.iter().copied().filter(|x| !x.is_nan()).collect();
     ascending.sort_unstable_by(f64::total_cmp);
     let rows = ascending.len();
-    let bins = bins.min(rows.max(1)); // more are no finer
     let mut edges: Vec<f64> = (1..bins).filter_map(|i| ascending.get(i * rows / bins).copied()).collect();
     edges.dedup();
     edges.retain(|&edge| ascending.first().is_some_and(|&lowest| edge > lowest));

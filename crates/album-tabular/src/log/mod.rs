@@ -95,7 +95,9 @@ impl Log {
             return Err(TabularError::Log(format!("column `{name}` has bins, but is no state column")));
         }
         if let Some((name, bins)) = columns.bins.iter().find(|(_, bins)| !(2..=1_000_000).contains(bins)) {
-            return Err(TabularError::Log(format!("column `{name}` has {bins} bins; expected at least 2")));
+            return Err(TabularError::Log(format!(
+                "column `{name}` has {bins} bins; expected 2 to 1,000,000"
+            )));
         }
         let table = Source::new(table, columns)?;
         let rewards = table.rewards(&columns.reward)?;
