@@ -118,7 +118,8 @@ impl RecordRequest<'_> {
         };
         if self.expert.is_none() && !path.exists() {
             return Err(Error::Config(format!(
-                "{} needs an ant that walks: found none in {}; `album data expert ant` trains one, --expert names                  another, `album data fetch {0}` downloads the official files",
+                "{} needs an ant that walks: found none in {}; `album data expert ant` trains one, --expert names \
+                 another, `album data fetch {0}` downloads the official files",
                 recipe.name(),
                 path.display()
             )));

@@ -292,9 +292,8 @@ impl Online<'_> {
                 };
                 if s != observation {
                     let reason = format!(
-                        "step {} of the present episode came out differently than before; the packages or the \
-                         processor are others",
-                        done
+                        "found another observation at step {done} of the present episode than when it was first \
+                         played; resume with the same packages on the same kind of processor"
                     );
                     return Err(TrainError::damaged(self.state, reason));
                 }
