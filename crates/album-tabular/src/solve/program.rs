@@ -5,11 +5,9 @@ use crate::lp::Outcome;
 use crate::{Lblp, PerFamily, TabularError};
 
 pub(super) fn by_interior_point(lblp: &Lblp<'_>) -> Result<Point, TabularError> {
-    let mut program = lblp.assemble()?;
-    // Weights are frequencies, so small that the tolerances would mean little: they are scaled to at least 1.
-    let scale = program.objective.iter().copied().fold(f64::INFINITY, f64::min);
-    program.objective.iter_mut().for_each(|c| *c /= scale);
-    point(lblp, "interior point", program.solve()?, scale)
+    // The weights stay the frequencies that they are: scaled to at least 1, as HiGHS needs them, they leave Clarabel with
+    // primal residuals of 1e-8 (`docs/decisions/exact.md`).
+    point(lblp, "interior point", lblp.assemble()?.solve()?)
 }
 
 #[cfg(feature = "highs")]
@@ -27,18 +25,18 @@ pub(super) fn by_highs(lblp: &Lblp<'_>) -> Result<Point, TabularError> {
             solved = highs::solve(&program, scale, tolerance, 0);
         }
     }
-    point(lblp, "highs", solved?, 1.0)
+    point(lblp, "highs", solved?)
 }
 
-/// Splits the variables and multipliers of an optimum; the multipliers belong to an objective divided by `scale`.
-fn point(lblp: &Lblp<'_>, solver: &'static str, outcome: Outcome, scale: f64) -> Result<Point, TabularError> {
+/// Splits the variables and multipliers of an optimum.
+fn point(lblp: &Lblp<'_>, solver: &'static str, outcome: Outcome) -> Result<Point, TabularError> {
     let (mut q, multipliers) = match outcome {
         Outcome::Optimal { x, multipliers } => (x, multipliers),
         Outcome::Infeasible => return Err(TabularError::NoOptimum { solver, found: "infeasible" }),
         Outcome::Unbounded => return Err(TabularError::NoOptimum { solver, found: "unbounded" }),
     };
     let v = q.split_off(lblp.pairs());
-    let mut rest = multipliers.iter().map(|lambda| lambda * scale);
+    let mut rest = multipliers.into_iter();
     let duals = PerFamily::new(|_| rest.by_ref().take(lblp.pairs()).collect());
     Ok(Point { q, v, duals, iterations: 0 })
 }

@@ -47,7 +47,7 @@ impl Worst {
 /// A solver, its name, how exact it must be, and the largest MudWorld that it is given.
 const SOLVERS: [(Solver, &str, f64, usize); 3] = [
     (Solver::Bellman, "bellman", 1e-9, usize::MAX),
-    (Solver::InteriorPoint, "interior point", 1e-6, 20),
+    (Solver::InteriorPoint, "interior point", 1e-6, 30),
     (Solver::Highs, "highs", 1e-6, usize::MAX),
 ];
 
