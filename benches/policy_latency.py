@@ -4,7 +4,8 @@
     python benches/policy_latency.py target/release/examples/latency policy.safetensors policy.onnx [rounds]
 
 The two files are exports of the same checkpoint. Each round asks for the median of 200 decisions of either; printed are the
-medians over all rounds and their ratio. onnxruntime is called through its IO binding, so that Python copies nothing.
+medians over all rounds and their ratio. onnxruntime is called through its IO binding, so that Python copies nothing. With
+`--cpu` processor time is compared instead (Linux): on a busy machine a decision of milliseconds is interrupted more often than not.
 Needs numpy and onnxruntime.
 """
 
@@ -16,9 +17,18 @@ import time
 import numpy as np
 import onnxruntime as ort
 
-program, safetensors, onnx = sys.argv[1:4]
-rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 40
-COUNT = 200
+arguments = [argument for argument in sys.argv[1:] if argument != "--cpu"]
+of_processor = "--cpu" in sys.argv
+program, safetensors, onnx = arguments[:3]
+rounds = int(arguments[3]) if len(arguments) > 3 else 40
+COUNT = 50 if of_processor else 200
+
+
+def processor_time(process) -> int:
+    """Nanoseconds that the first thread of a process has run for."""
+    with open(f"/proc/{process}/schedstat") as file:
+        return int(file.read().split()[0])
+
 
 options = ort.SessionOptions()
 options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -31,19 +41,21 @@ binding.bind_output("action")
 
 
 def onnxruntime() -> float:
-    times = []
+    times, before = [], processor_time("self")
     for _ in range(COUNT):
         start = time.perf_counter_ns()
         session.run_with_iobinding(binding)
         times.append(time.perf_counter_ns() - start)
-    return statistics.median(times)
+    return (processor_time("self") - before) / COUNT if of_processor else statistics.median(times)
 
 
 with subprocess.Popen([program, safetensors], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
 
     def album_policy() -> float:
+        before = processor_time(child.pid)
         child.stdin.write(f"{COUNT}\n")
-        return float(child.stdout.readline())
+        median = float(child.stdout.readline())
+        return (processor_time(child.pid) - before) / COUNT if of_processor else median
 
     both = [(album_policy(), onnxruntime()) for _ in range(rounds)][2:]
     child.stdin.close()

@@ -16,7 +16,7 @@ import types
 
 import numpy as np
 
-BATCH, HIDDEN, CRITICS = 256, [64, 64], 5
+BATCH, HIDDEN, CRITICS = 256, [32, 32], 5
 
 
 def evaluate(world, policy, seed=0):
@@ -117,18 +117,24 @@ def scores(truth, estimate):
 
 
 def tables(folder):
-    print("| world | estimator | policies | Spearman | regret@1 | regret@3 | regret@5 | mean abs. error | coverage |")
+    print("| world | estimator | policies | Spearman | regret@1 | regret@3 | regret@5 | mean abs. error | coverage (by networks and episodes alone) |")
     print("|---|---|---|---|---|---|---|---|---|")
     for path in sorted(folder.glob("*.npz")):
         name = path.stem
         found = table(folder / f"{name}.csv")
+        found.sort(key=lambda row: int(row["number"]))
         truth = [float(row["truth"]) for row in found]
 
         def column(key, rows=found):
             return [float(row[key]) for row in rows]
 
         inside = [float(row["low"]) <= t <= float(row["high"]) for row, t in zip(found, truth)]
-        print(f"| {name} | album | {scores(truth, column('mean'))} | {100 * np.mean(inside):.0f} % |")
+        narrow = [
+            float(row["low"]) + float(row["below"]) <= t <= float(row["high"]) - float(row["above"])
+            for row, t in zip(found, truth)
+        ]
+        coverage = f"{100 * np.mean(inside):.0f} % ({100 * np.mean(narrow):.0f} %)"
+        print(f"| {name} | album | {scores(truth, column('mean'))} | {coverage} |")
         others = [("dr", "album, doubly robust"), ("pdis", "album, PDIS"), ("agent_value", "the agent's own value")]
         for key, title in others:
             rows = [row for row in found if row[key]]
@@ -137,14 +143,13 @@ def tables(folder):
         peer = folder / f"{name}-d3rlpy.csv"
         if peer.exists():
             answers = {int(row["policy"]): float(row["mean"]) for row in table(peer)}
-            both = sorted(k for k in answers if k < len(found))
+            both = [row for row in found if int(row["number"]) in answers]
             if len(both) < 2:
                 continue
-            known = [truth[k] for k in both]
-            print(f"| {name} | d3rlpy | {scores(known, [answers[k] for k in both])} | none given |")
+            known = column("truth", both)
+            print(f"| {name} | d3rlpy | {scores(known, [answers[int(row['number'])] for row in both])} | none given |")
             if len(both) < len(found):
-                same = [float(found[k]["mean"]) for k in both]
-                print(f"| {name} | album on these | {scores(known, same)} | |")
+                print(f"| {name} | album on these | {scores(known, column('mean', both))} | |")
     for path in sorted(folder.glob("*.npz")):
         verdicts = {}
         for row in table(folder / f"{path.stem}.csv"):
@@ -164,9 +169,12 @@ def main():
             world = dict(np.load(path))
             # One checkpoint of every agent after the other: what is done by then is a fair part of all.
             order = sorted(range(int(world["policies"][0])), key=lambda policy: (policy % 6, policy))
-            with open(options.folder / f"{path.stem}-d3rlpy.csv", "w") as file:
-                print("policy,mean", file=file)
-                for policy in order:
+            answers = options.folder / f"{path.stem}-d3rlpy.csv"
+            done = {int(row["policy"]) for row in table(answers)} if answers.exists() else set()
+            with open(answers, "a") as file:
+                if not done:
+                    print("policy,mean", file=file)
+                for policy in (policy for policy in order if policy not in done):
                     print(f"{policy},{evaluate(world, policy)}", file=file, flush=True)
     tables(options.folder)
 

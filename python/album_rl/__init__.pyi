@@ -1,4 +1,4 @@
-# The classes of agents are made from the registry; tests/test_stubs.py holds this file against them.
+# tests/test_stubs.py holds this file against the package.
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, TypeVar
@@ -166,6 +166,8 @@ def solve(
     omega_q: float = 0.1,
     omega_v: float = 0.05,
 ) -> Solution: ...
+
+# The rest is written by `ALBUM_BLESS=1 cargo test -p album-agents stubs`.
 
 class Album(Agent):
     def __init__(
@@ -665,4 +667,3 @@ class Srpo(Agent):
         time_width: int | None = None,
         seed: int = 0,
     ) -> None: ...
-

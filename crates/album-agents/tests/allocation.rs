@@ -1,38 +1,11 @@
 //! The update of every agent allocates nothing once its buffers have grown.
-//!
-//! A program of its own: the thread of the usual test harness allocates whenever it likes.
-#![allow(unsafe_code, clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)]
 
 #[path = "it/support/mod.rs"]
 mod support;
 
 use album_agents::{AGENTS, Agent};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-}
+use album_testing::{Counting, allocations};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -63,11 +36,11 @@ fn main() {
         let mut before = 0;
         for step in 0..12 {
             if step == 4 {
-                before = ALLOCATIONS.load(Ordering::Relaxed);
+                before = allocations();
             }
             assert!(agent.update(&batches[step % 4], step as u64, None).is_finite());
         }
-        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        let allocations = allocations() - before;
         if allocations > 0 {
             allocating.push(format!("{name} {settings:?}: {allocations} allocations in 8 updates"));
         }

@@ -1,40 +1,11 @@
 //! A training step allocates nothing once its buffers have grown.
-//!
-//! A program of its own: the thread of the usual test harness allocates whenever it likes.
-#![allow(unsafe_code)]
 
 #[path = "it/support/mod.rs"]
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use album_nn::{Adam, Mlp, MlpSpec, Pool, Tape};
+use album_testing::{Counting, allocations};
 use support::*;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -59,7 +30,7 @@ fn main() {
     let mut at_warm_up = 0;
     for (i, (s, a, y)) in batches.iter().enumerate() {
         if i == 3 {
-            at_warm_up = ALLOCATIONS.load(Ordering::Relaxed);
+            at_warm_up = allocations();
         }
         let tape = tape.begin();
         let (s, a, y) = (tape.constant(s), tape.constant(a), tape.constant(y));
@@ -84,6 +55,6 @@ fn main() {
         adam_pi.step(&mut pi, &gradients);
         target.track(&q, 0.005, &pool);
     }
-    let after = ALLOCATIONS.load(Ordering::Relaxed);
+    let after = allocations();
     assert_eq!(after - at_warm_up, 0, "allocations in {} steps", batches.len() - 3);
 }

@@ -3,6 +3,7 @@
 use crate::graph::{Function, Operator, Reduction, Step};
 use crate::math;
 use crate::policy::{Planned, Policy, Weights};
+use fearless_simd::{Level, dispatch};
 
 /// An operand: its numbers, and whether it has one row for all.
 #[derive(Clone, Copy)]
@@ -78,7 +79,7 @@ impl<'a> Inputs<'a> {
             }
             (Step::Map { x, f }, _) => {
                 self.bring(i, *x, out);
-                map(*f, out);
+                dispatch!(Level::new(), _ => map(*f, out));
             }
             (Step::Affine { x, by, add }, _) => {
                 self.bring(i, *x, out);
@@ -199,6 +200,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
+#[inline(always)]
 fn map(f: Function, out: &mut [f32]) {
     match f {
         Function::Relu => out.iter_mut().for_each(|x| *x = if *x < 0.0 { 0.0 } else { *x }),

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Trains several agents for a short time in each of three worlds, evaluates every checkpoint on episodes that training did
-//! not see, and computes what the policy is really worth. `OUT/WORLD.csv` has a row for each policy; `OUT/WORLD.npz` has
-//! the data and the policies' actions, from which `benches/peers/fqe_d3rlpy.py` lets d3rlpy answer the same question.
+//! not see, and computes what the policy is really worth. `OUT/WORLD.csv` has a row for each policy; a second call goes on
+//! where it ends. `OUT/WORLD.npz` has the data and the policies' actions, from which `benches/peers/fqe_d3rlpy.py` lets
+//! d3rlpy answer the same question.
 
 #![allow(clippy::print_stderr)] // an example
 
@@ -27,23 +28,23 @@ use std::path::Path;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Steps after which a policy is looked at.
-const CHECKPOINTS: [u64; 6] = [30, 100, 300, 1000, 2000, 4000];
-
 /// The mean value of a policy over the distribution that initial states of episodes are from.
 type Truth = Box<dyn Fn(&mut dyn Policy) -> Outcome<f64>>;
 
 struct World {
     name: &'static str,
-    agents: [&'static str; 4],
+    /// With settings of their own.
+    agents: [(&'static str, &'static str); 4],
     settings: &'static str,
+    /// Steps after which a policy is looked at.
+    checkpoints: [u64; 6],
     gamma: f64,
-    /// Gradient steps of each fit.
-    updates: u64,
     data: Dataset,
     held_out: Dataset,
     truth: Truth,
 }
+
+const COLUMNS: &str = "number,policy,truth,mean,low,high,behaviour,observed,verdict,outside,unseen,below,above,wis,pdis,dr,ess,gap,agent_value,difference";
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
@@ -67,21 +68,19 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
     let moments: Vec<Moment> = (0..states as u64).map(|episode| Moment { episode, step: 0 }).collect();
     let mut npz = NpzWriter::create(out.join(format!("{}.npz", world.name)))?;
     write_data(&mut npz, held_out, &observations)?;
-    let mut csv = String::from(
-        "policy,truth,mean,low,high,behaviour,observed,verdict,outside,wis,pdis,dr,ess,gap,agent_value\n",
-    );
     let pool = Pool::new(1);
     let mut settings: toml::Table = world.settings.parse()?;
     settings.insert("gamma".into(), world.gamma.into());
 
     // All policies with their true values and their actions first, so that the peer can begin.
     let mut policies = Vec::new();
-    for name in world.agents {
+    for (name, own) in world.agents {
         let kind = AgentKind::find(name)?;
         let mut table = kind.defaults()?;
         table.extend(settings.clone());
+        table.extend(own.parse::<toml::Table>()?);
         let setup = kind.setup(&table)?;
-        let last = CHECKPOINTS[CHECKPOINTS.len() - 1];
+        let last = world.checkpoints[world.checkpoints.len() - 1];
         let mut agent = Learner::new(setup.as_ref(), data, last, 0, &pool)?;
         let segments = Segments::new(agent.segments())?;
         let (sampler, mut batch) = (Sampler::new(0, data.len()), segments.batch(data, agent.batch_size()));
@@ -89,7 +88,7 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
             sampler.fill(step, batch.indices_mut());
             segments.gather(data, &mut batch);
             agent.update(&batch, step, None);
-            if CHECKPOINTS.contains(&(step + 1)) {
+            if world.checkpoints.contains(&(step + 1)) {
                 let truth = (world.truth)(agent.policy().as_mut())?;
                 let mut actions = Vec::new();
                 agent.policy().act(&observations, &moments, &mut actions);
@@ -98,25 +97,37 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
                 npz.array_f32(&name, &[states, actions.len() / states], &actions)?;
                 let mut copy = Learner::new(setup.as_ref(), data, last, 0, &pool)?;
                 copy.load(&agent.state())?;
-                policies.push((format!("{}-{}", kind.name, step + 1), truth, copy));
+                let name = format!("{}-{}", kind.name, step + 1);
+                eprintln!("{} {name}: truth {truth:.3}", world.name);
+                policies.push((name, truth, copy));
             }
         }
     }
+    let common: Common = settings.try_into()?;
+    let how = Settings { threads: 1, ..Settings::of(common) };
+    let mut judge = Judge::new(held_out, None, &how)?;
     npz.array_f32("gamma", &[1], &[world.gamma as f32])?;
-    npz.array_i64("updates", &[1], &[world.updates as i64])?;
+    npz.array_i64("updates", &[1], &[judge.updates() as i64])?;
     npz.array_i64("policies", &[1], &[policies.len() as i64])?;
     npz.finish()?;
 
-    let common: Common = settings.try_into()?;
-    let how = Settings { updates: Some(world.updates), threads: 1, ..Settings::of(common) };
-    let mut judge = Judge::new(held_out, None, &how)?;
-    for (name, truth, agent) in &mut policies {
+    let path = out.join(format!("{}.csv", world.name));
+    let mut csv = std::fs::read_to_string(&path).unwrap_or_else(|_| format!("{COLUMNS}\n"));
+    // One checkpoint of every agent after the other: what is done at any time is a fair part of all.
+    let mut order: Vec<usize> = (0..policies.len()).collect();
+    order.sort_by_key(|policy| (policy % world.checkpoints.len(), *policy));
+    for policy in order {
+        let (name, truth, agent) = &mut policies[policy];
+        if csv.lines().any(|line| line.split(',').nth(1) == Some(name)) {
+            continue;
+        }
         let found = judge.evaluate(agent)?;
         let importance = found.importance.as_ref();
         let number = |x: Option<f64>| x.map_or_else(String::new, |x| x.to_string());
+        let unseen = &found.diagnostics.unseen;
         writeln!(
             csv,
-            "{name},{truth},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{policy},{name},{truth},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             found.policy.mean,
             found.policy.low,
             found.policy.high,
@@ -124,15 +135,22 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
             found.behaviour.observed,
             found.verdict,
             found.diagnostics.support.outside,
+            unseen.weight,
+            unseen.below,
+            unseen.above,
             number(importance.and_then(|i| i.wis).map(|wis| wis.mean)),
             number(importance.map(|i| i.pdis.mean)),
             number(importance.map(|i| i.dr.mean)),
             number(importance.map(|i| i.effective_sample_size)),
             found.diagnostics.calibration_gap,
             number(found.diagnostics.agent_value),
+            found.difference.mean,
         )?;
-        eprintln!("{} {name}: truth {truth:.3}, {:?}: {}", world.name, found.policy, found.verdict);
-        std::fs::write(out.join(format!("{}.csv", world.name)), &csv)?;
+        eprintln!(
+            "{} {name}: truth {truth:.3}, {:?}, {unseen:?}: {}",
+            world.name, found.policy, found.verdict
+        );
+        std::fs::write(&path, &csv)?;
     }
     Ok(())
 }
@@ -180,10 +198,10 @@ fn mudworld() -> Outcome<World> {
     };
     Ok(World {
         name: "mudworld",
-        agents: ["album", "bc", "iql", "hinge-iql"],
-        settings: "hidden = [64, 64]\nstandardize = true\nreward_scale = 5.0",
+        agents: [("album", ""), ("bc", ""), ("iql", ""), ("hinge-iql", "")],
+        settings: "hidden = [32, 32]\nstandardize = true\nreward_scale = 5.0",
+        checkpoints: [30, 100, 300, 1000, 2000, 4000],
         gamma,
-        updates: 3000,
         data,
         held_out,
         truth: Box::new(truth),
@@ -252,10 +270,10 @@ fn pendulum() -> Outcome<World> {
     };
     Ok(World {
         name: "pendulum",
-        agents: ["album", "bc", "iql", "fql"],
-        settings: "hidden = [64, 64]\nstandardize = true\nreward_scale = 0.1",
+        agents: [("album", ""), ("bc", ""), ("iql", ""), ("fql", "")],
+        settings: "hidden = [32, 32]\nstandardize = true\nreward_scale = 0.1",
+        checkpoints: [30, 100, 300, 1000, 2000, 4000],
         gamma,
-        updates: 3000,
         data: recorded(0, 300)?,
         held_out: recorded(10_000, 100)?,
         truth: Box::new(truth),
@@ -311,10 +329,16 @@ fn pointmaze() -> Outcome<World> {
     };
     Ok(World {
         name: "pointmaze",
-        agents: ["album", "bc", "iql", "fql"],
-        settings: "hidden = [64, 64]\nstandardize = true\nreward_scale = 0.3\nfourier_features = 32\nfourier_scale = 3.0",
+        // As in the presets for PointMaze.
+        agents: [
+            ("album", "alpha_bc = 0.001\ncritic_lr = 1e-3\nactor_lr = 1e-3"),
+            ("bc", "lr = 1e-3"),
+            ("iql", "lr = 1e-3\ntau = 0.05\nalpha = 10.0"),
+            ("fql", "lr = 1e-3\ntau = 0.05\nalpha = 1.0\nq_agg = \"min\""),
+        ],
+        settings: "hidden = [32, 32]\nstandardize = true\nreward_scale = 0.3\nfourier_features = 32\nfourier_scale = 3.0",
+        checkpoints: [100, 300, 1000, 2500, 5000, 8000],
         gamma,
-        updates: 3000,
         data: recorded(0, 300)?,
         held_out: recorded(1, 100)?,
         truth: Box::new(truth),

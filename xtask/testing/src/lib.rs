@@ -1,4 +1,5 @@
-//! Tests that need something the machine may not have: skipped aloud, or failed where it was promised.
+//! What the tests of several crates share: counted allocations, golden files, and tests that need something the machine may
+//! not have, which are skipped aloud, or failed where it was promised.
 //!
 //! `cargo xtask test` lists what was skipped. `ALBUM_REQUIRE=slurm,browser,python,strace` turns a skip into a failure.
 //!
@@ -9,6 +10,12 @@
 //! ```
 
 #![allow(clippy::print_stderr)] // a line of a test
+
+mod allocations;
+mod golden;
+
+pub use allocations::{Counting, allocations};
+pub use golden::golden;
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -111,7 +111,7 @@ impl Fqe {
         let spec = sizes.q_spec(|inputs| value_spec(inputs, &common.hidden)).members(config.ensemble);
         let q = nets.value("q", spec, config.lr);
         let target = nets.target("q_target", q, 1.0);
-        let range = allowed(data, common.gamma).map(|value| (common.reward_scale * value) as f32);
+        let range = value_range(data, common.gamma).map(|value| (common.reward_scale * value) as f32);
         Ok(Fqe {
             critic: Critic { config, encoding, choices, range },
             nets,
@@ -168,12 +168,15 @@ impl Fqe {
     }
 }
 
-/// The least and the greatest discounted sum of rewards like the data's. Nothing follows the end of a task.
-fn allowed(data: &Dataset, gamma: f64) -> [f64; 2] {
-    let rewards = (0..data.episodes().len()).flat_map(|episode| data.episode_rewards(episode));
-    let (low, high) =
-        rewards.fold((0.0f64, 0.0f64), |(low, high), &r| (low.min(r.into()), high.max(r.into())));
-    [low / (1.0 - gamma), high / (1.0 - gamma)]
+/// The least and the greatest discounted sum of rewards like the data's: a reward at which the task goes on may come at every
+/// step, one that ends it comes once.
+pub fn value_range(data: &Dataset, gamma: f64) -> [f64; 2] {
+    let sums = (0..data.len()).map(|transition| {
+        let reward = f64::from(data.reward(transition));
+        if data.mask(transition) == 0.0 { reward } else { reward / (1.0 - gamma) }
+    });
+    let ends = [f64::INFINITY, f64::NEG_INFINITY];
+    sums.fold(ends, |[least, greatest], sum| [least.min(sum), greatest.max(sum)])
 }
 
 #[cfg(test)]

@@ -12,4 +12,5 @@ mod order;
 mod pages;
 mod presets;
 mod references;
+mod stubs;
 mod support;

@@ -29,7 +29,15 @@ fn choices_have_the_documented_json() {
     assert!(found["behaviour"]["observed"].is_f64());
     let verdicts = ["better", "worse", "cannot tell", "not calibrated"];
     assert!(verdicts.contains(&found["verdict"].as_str().unwrap()));
-    for key in ["td_error", "action_distance", "support", "agent_value", "calibration_gap", "observed_tail"] {
+    for key in [
+        "td_error",
+        "action_distance",
+        "support",
+        "unseen",
+        "agent_value",
+        "calibration_gap",
+        "observed_tail",
+    ] {
         assert!(found["diagnostics"].get(key).is_some(), "{key}: {found}");
     }
     assert!(is_estimate(&found["importance"]["dr"]) && is_estimate(&found["importance"]["pdis"]));

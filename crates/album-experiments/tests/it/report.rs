@@ -9,13 +9,7 @@ use common::{Fake, arm, study, sweep};
 use std::path::Path;
 
 fn check(name: &str, actual: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("ALBUM_BLESS").is_some() {
-        std::fs::write(&path, actual).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(expected, actual, "{name} differs; ALBUM_BLESS=1 writes it anew");
+    album_testing::golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name), actual);
 }
 
 #[test]

@@ -16,23 +16,7 @@ fn check(name: &str, actual: &str) {
         // What was written can be put on another page.
         assert_eq!(Figure::parse(actual).map(|figure| figure.render()).as_deref(), Some(actual), "{name}");
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("ALBUM_BLESS").is_some() {
-        std::fs::write(&path, actual).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|e| panic!("{}: {e}; ALBUM_BLESS=1 writes it", path.display()));
-    if expected != actual {
-        let line = expected.lines().zip(actual.lines()).position(|(a, b)| a != b);
-        let line = line.unwrap_or(expected.lines().count().min(actual.lines().count()));
-        panic!(
-            "{name} differs first in line {}:\n  expected: {}\n  actual:   {}",
-            line + 1,
-            expected.lines().nth(line).unwrap_or("(end)"),
-            actual.lines().nth(line).unwrap_or("(end)")
-        );
-    }
+    album_testing::golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name), actual);
 }
 
 fn plot() -> Plot {

@@ -1,5 +1,6 @@
 //! Means with 95 % intervals, from values of episodes by every member of an ensemble.
 
+use super::unseen::Unseen;
 use album_base::rng;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,13 @@ pub struct Estimate {
     pub low: f64,
     /// The upper end.
     pub high: f64,
+}
+
+impl Estimate {
+    /// With room for what was never seen.
+    pub(crate) fn widened(self, unseen: &Unseen) -> Self {
+        Estimate { low: self.low - unseen.below, high: self.high + unseen.above, ..self }
+    }
 }
 
 /// Values of episodes: a row for each of them, a column for each member.

@@ -3,15 +3,16 @@
 use super::fit::{Fitting, Whose};
 use super::importance::{self, Fitted};
 use super::interval::{Values, deviation, mean};
+use super::neighbours::Neighbours;
 use super::policy::PolicyActions;
 use super::verdict::Facts;
 use super::{
     Behaviour, Diagnostics, Evaluation, Importance, Propensities, Saved, Settings, Subject, TdError,
 };
-use super::{check_agent, support};
+use super::{check_agent, support, unseen};
 use crate::error::Error;
 use crate::own;
-use album_agents::agents::fqe::Config;
+use album_agents::agents::fqe::{Config, value_range};
 use album_agents::{Agent, Common, Decay, Learner, NetworkState};
 use album_data::{ActionSpace, Dataset, View};
 use album_nn::Pool;
@@ -81,6 +82,11 @@ impl<'d> Judge<'d> {
     /// Estimates the value of an agent's policy.
     pub fn evaluate(&mut self, agent: &mut Learner) -> Result<Evaluation, Error> {
         Ok(self.judge(agent, &StopFlag::new(), &mut |_, _| {})?.evaluation)
+    }
+
+    /// Gradient steps of each fit.
+    pub fn updates(&self) -> u64 {
+        self.updates
     }
 
     pub(super) fn fit(
@@ -162,9 +168,12 @@ impl<'d> Judge<'d> {
         let first = |&episode: &usize| row(&v, data.episodes().start(episode) + episode, ensemble);
         let values = Values::new(ensemble, self.episodes.iter().flat_map(first));
 
-        let (action_distance, support) = support::measure(data, &actions, threads);
+        let neighbours = Neighbours::of(data, threads);
+        let (action_distance, support) = support::measure(&neighbours, &actions);
+        let range = value_range(data, gamma);
+        let unseen = unseen::measure(&neighbours, &actions, &self.means(&v), gamma, range, support.threshold);
         let facts = Facts {
-            difference: values.minus(&self.values).estimate(seed),
+            difference: values.minus(&self.values).estimate(seed).widened(&unseen),
             estimated: self.behaviour.estimated,
             observed: self.behaviour.observed,
             deviation: deviation(&self.observed),
@@ -177,6 +186,7 @@ impl<'d> Judge<'d> {
         if self.episodes.len() < FEW {
             warnings.push(format!("only {} episodes: intervals are rough below {FEW}", self.episodes.len()));
         }
+        warnings.extend(unseen.warning());
         warnings.extend(importance.as_ref().and_then(|found| found.warning(self.episodes.len())));
         let evaluation = Evaluation {
             subject: Subject::default(),
@@ -185,7 +195,7 @@ impl<'d> Judge<'d> {
             transitions: data.len(),
             ensemble,
             updates,
-            policy: values.estimate(seed),
+            policy: values.estimate(seed).widened(&unseen),
             behaviour: self.behaviour,
             difference: facts.difference,
             diagnostics: Diagnostics {
@@ -195,6 +205,7 @@ impl<'d> Judge<'d> {
                 td_error: td_error(data, gamma, &self.fitting, &q, &v),
                 action_distance,
                 support,
+                unseen,
                 agent_value: agent_value(agent, data, &actions, &self.episodes),
             },
             importance,
@@ -207,13 +218,15 @@ impl<'d> Judge<'d> {
         Ok(Saved { evaluation, calibration })
     }
 
+    /// The means of the members.
+    fn means(&self, all: &[f32]) -> Vec<f64> {
+        let of = |members: &[f32]| mean(&members.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+        all.chunks_exact(self.settings.ensemble).map(of).collect()
+    }
+
     fn importance(&self, actions: &PolicyActions, q: &[f32], v: &[f32]) -> Option<Importance> {
         let (whose, mu) = self.propensities.as_ref()?;
-        let ensemble = self.settings.ensemble;
-        let means = |all: &[f32]| {
-            (0..all.len() / ensemble).map(|at| mean(&row(all, at, ensemble))).collect::<Vec<_>>()
-        };
-        let fitted = Fitted { actions, q: &means(q), v: &means(v) };
+        let fitted = Fitted { actions, q: &self.means(q), v: &self.means(v) };
         let Settings { common, seed, .. } = &self.settings;
         Some(importance::measure(self.data, common.gamma, (*whose, mu), &fitted, *seed))
     }

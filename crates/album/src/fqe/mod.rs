@@ -8,7 +8,9 @@
 //! interval   means with their intervals
 //! verdict    the rule
 //! importance importance sampling, where actions are choices
+//! neighbours the nearest recorded pairs
 //! support    distances from the data
+//! unseen     what the interval must allow for behind the data's support
 //! page       the part of a run's report
 //! ```
 
@@ -16,16 +18,19 @@ mod fit;
 mod importance;
 mod interval;
 mod judge;
+mod neighbours;
 mod page;
 mod policy;
 mod support;
 mod text;
+mod unseen;
 mod verdict;
 
 pub use importance::{Importance, Propensities};
 pub use interval::Estimate;
 pub use judge::Judge;
 pub use support::{ActionDistance, Support};
+pub use unseen::Unseen;
 pub use verdict::Verdict;
 
 use crate::error::Error;
@@ -155,6 +160,8 @@ pub struct Diagnostics {
     pub action_distance: ActionDistance,
     /// Where the policy leaves the data.
     pub support: Support,
+    /// What the intervals of the policy and of the difference have room for because of it.
+    pub unseen: Unseen,
     /// The agent's own value of its policy at initial states (V, else Q), where it has one; beside `policy.mean`.
     pub agent_value: Option<f64>,
 }
@@ -252,6 +259,7 @@ fn data_of(trained: &Trained, request: &Request) -> Result<(Dataset, Option<Vec<
         // The column is read as if it were the reward, and so has a number for each transition.
         let columns = ColumnMap { reward: Some(name.clone()), ..source.columns.clone() };
         read(&Source { columns, reward_last: None, ..source.clone() })
+            .map_err(|e| Error::Load(format!("--propensity {name}, which is read like a reward: {e}")))
     };
     if request.propensity.is_some() && matches!(space, ActionSpace::Continuous { .. }) {
         return Err(Error::Usage("--propensity needs discrete actions; the run's are continuous".into()));
@@ -269,8 +277,8 @@ fn data_of(trained: &Trained, request: &Request) -> Result<(Dataset, Option<Vec<
         }
         (Some(source), _) => {
             let source = Source { action_space: Some(space.clone()), ..source.clone() };
-            let logged = request.propensity.as_ref().map(|name| column(&source, name)).transpose()?;
-            (read(&source)?, logged)
+            let data = read(&source)?;
+            (data, request.propensity.as_ref().map(|name| column(&source, name)).transpose()?)
         }
         (None, problem) => {
             let held_out = trained.held_out()?.ok_or_else(|| {

@@ -17,7 +17,7 @@ impl Saved {
         };
         let page = page
             .section("Off-policy evaluation")
-            .callout(status, format!("Verdict: {}. {}.", of.verdict, of.reason))
+            .callout(status, format!("Verdict: {}: {}.", of.verdict, of.reason))
             .table(values(of))
             .figure(
                 "calibration",
@@ -96,6 +96,10 @@ fn diagnostics(of: &Evaluation) -> Vec<(&'static str, String)> {
             [distance.q05, distance.q25, distance.q50, distance.q75, distance.q95].map(number).join(", "),
         ),
         ("states outside the data's support", percent(found.support.outside, 1)),
+        (
+            "room for what was never recorded (below, above)",
+            format!("{}, {}", number(found.unseen.below), number(found.unseen.above)),
+        ),
     ];
     if let Some(value) = found.agent_value {
         rows.push(("the agent's own value at initial states", number(value)));

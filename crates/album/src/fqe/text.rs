@@ -33,6 +33,12 @@ impl fmt::Display for Evaluation {
             found.action_distance.q50,
             100.0 * found.support.outside
         )?;
+        let unseen = &found.unseen;
+        write!(
+            f,
+            ", room for what was never recorded {:.4} below and {:.4} above",
+            unseen.below, unseen.above
+        )?;
         if let Some(value) = found.agent_value {
             write!(f, ", the agent's own value {value:.4}")?;
         }

@@ -185,6 +185,8 @@ fn logged_propensities_are_read_and_checked() {
     assert_eq!(on_all.episodes, 200);
     assert_eq!(on_all.diagnostics.observed_tail, 0.0);
 
+    let error = fqe(&run, &Request { propensity: Some("q".into()), ..request.clone() }).unwrap_err();
+    assert!(error.to_string().starts_with("--propensity q") && error.exit_code() == 3, "{error}");
     let bad = dir.path().join("bad.npz");
     write(&bad, &|row| if row == 4 { 1.5 } else { true_one(row) });
     let error = fqe(&run, &Request { data: Some(Source::of(&bad)), ..request }).unwrap_err();

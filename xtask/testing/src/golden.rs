@@ -1,0 +1,29 @@
+//! Files that a program must write again, byte for byte.
+
+use std::path::Path;
+
+/// Compares a text with a file; with `ALBUM_BLESS=1` in the environment it is written there instead.
+///
+/// # Panics
+///
+/// If they differ, with the first line that does.
+#[track_caller]
+pub fn golden(path: &Path, actual: &str) {
+    let shown = path.display();
+    if std::env::var_os("ALBUM_BLESS").is_some() {
+        std::fs::write(path, actual).unwrap_or_else(|e| panic!("{shown}: {e}"));
+        return;
+    }
+    let expected =
+        std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{shown}: {e}; ALBUM_BLESS=1 writes it"));
+    if expected != actual {
+        let line = expected.lines().zip(actual.lines()).position(|(a, b)| a != b);
+        let line = line.unwrap_or(expected.lines().count().min(actual.lines().count()));
+        panic!(
+            "{shown} differs first in line {}; ALBUM_BLESS=1 writes it anew\n  expected: {}\n  actual:   {}",
+            line + 1,
+            expected.lines().nth(line).unwrap_or("(end)"),
+            actual.lines().nth(line).unwrap_or("(end)")
+        );
+    }
+}
