@@ -1,6 +1,8 @@
 //! Development tasks. `cargo xtask test` sets up what it needs on a machine that has cargo and python3, and then runs
 //! everything that must pass.
 
+#![allow(clippy::print_stderr)] // a development task may end where nobody can read it
+
 mod audit;
 mod bench_peers;
 mod fuzz;

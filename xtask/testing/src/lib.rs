@@ -8,6 +8,8 @@
 //! }
 //! ```
 
+#![allow(clippy::print_stderr)] // for tests, which may end where nobody can read them
+
 use std::fs::OpenOptions;
 use std::io::Write;
 
