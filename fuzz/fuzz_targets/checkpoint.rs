@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use album_fuzz::{Folder, base};
 use album_train::checkpoint;
-use sha2::{Digest, Sha256};
 use libfuzzer_sys::fuzz_target;
+use sha2::{Digest, Sha256};
 
 static FOLDER: LazyLock<Folder> = LazyLock::new(|| {
     let checkpoints = base::run_directory("album").join("checkpoints");

@@ -132,9 +132,17 @@ pub fn run_directory(agent: &str) -> PathBuf {
     let overrides = Overrides {
         agent: Some(agent.to_owned()),
         data: Some(Source::of(&log)),
-        set: ["steps=4", "log_every=1", "eval_every=2", "save_every=2", "hidden=[4, 4]", "batch_size=4", "holdout=0.3"]
-            .map(str::to_owned)
-            .into(),
+        set: [
+            "steps=4",
+            "log_every=1",
+            "eval_every=2",
+            "save_every=2",
+            "hidden=[4, 4]",
+            "batch_size=4",
+            "holdout=0.3",
+        ]
+        .map(str::to_owned)
+        .into(),
         ..Overrides::default()
     };
     let resolved = config::resolve(&overrides).expect("a configuration");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::{root, run, target};
+use crate::{answers, cargo_of, has_nightly, root, run, target};
 
 /// Coverage for libFuzzer, as cargo-fuzz asks for it.
 const COVERAGE: [&str; 8] = [
@@ -114,25 +114,18 @@ fn targets() -> Result<Vec<String>, String> {
 
 /// Whether this machine has what it takes.
 fn possible(options: &Options) -> Result<(), String> {
-    let answers = |mut command: Command| {
-        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
-    };
-    let mut compiler = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
-    compiler.arg("--version");
     if !cfg!(target_os = "linux") {
         return Err("it is set up for Linux only".into());
     }
-    if !answers(compiler) {
+    if !answers(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()), &["--version"]) {
         return Err("libFuzzer is written in C++, and there is no compiler `c++` (Debian: g++)".into());
     }
-    let mut nightly = Command::new("cargo");
-    nightly.args(["+nightly", "--version"]);
-    if options.asan && !answers(nightly) {
+    if options.asan && !has_nightly() {
         return Err("--asan needs a nightly toolchain (rustup toolchain install nightly)".into());
     }
     let mut fetch = cargo(options.asan);
     fetch.args(["fetch", "--locked"]);
-    if !answers(fetch) {
+    if !fetch.output().is_ok_and(|output| output.status.success()) {
         return Err("the packages of fuzz/Cargo.lock cannot be had (cargo fetch)".into());
     }
     Ok(())
@@ -140,14 +133,7 @@ fn possible(options: &Options) -> Result<(), String> {
 
 /// Cargo in `fuzz/`.
 fn cargo(nightly: bool) -> Command {
-    // Not the toolchain that runs xtask, where another one is asked for.
-    let mut command = match std::env::var_os("CARGO").filter(|_| !nightly) {
-        Some(cargo) => Command::new(cargo),
-        None => Command::new("cargo"),
-    };
-    if nightly {
-        command.arg("+nightly").env_remove("RUSTC").env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
-    }
+    let mut command = if nightly { cargo_of("nightly") } else { crate::cargo(&[]) };
     command.current_dir(root().join("fuzz"));
     command
 }

@@ -1,18 +1,21 @@
 //! Development tasks. `cargo xtask test` sets up what it needs on a machine that has cargo and python3, and then runs
 //! everything that must pass.
 
-#![allow(clippy::print_stderr)] // a tool of developers: who closes its standard error wants it to end
+#![allow(clippy::print_stderr)] // a development task may end where nobody can read it
 
+mod audit;
 mod bench_peers;
 mod fuzz;
 mod power;
 mod python;
+mod sanitize;
 mod slurm;
+mod soak;
 mod storm;
 mod test;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask <task>
@@ -33,6 +36,11 @@ const USAGE: &str = "usage: cargo xtask <task>
                 ALBUM_BINARY names a program other than the workspace's
   power         the states that a power cut may leave on the disk during a run, an import and a page, one after the
                 other: power [--states N]. Needs strace
+  sanitize      unsafe code under AddressSanitizer and ThreadSanitizer (needs a nightly toolchain), and loom's model of
+                the thread pool
+  soak          everything in turns for --minutes N (default 120) under a memory limit: memory, descriptors, threads
+                and temporary files must stay flat
+  audit         licences, bans and sources (needs cargo-deny), a build with the oldest supported compiler (if installed)
   setup         only the Python environments under target/ that the tests need";
 
 fn main() -> ExitCode {
@@ -46,6 +54,9 @@ fn main() -> ExitCode {
         "bench-envs" => bench_envs(&rest),
         "slurm" => slurm::run_task(&rest),
         "fuzz" => fuzz::run_task(&rest),
+        "audit" => audit::run_task(),
+        "sanitize" => sanitize::run_task(&rest),
+        "soak" => soak::run_task(&rest),
         "power" => power::run_task(&rest),
         "storm" => storm::run_task(&rest),
         "test-python" => python::WHEEL
@@ -98,6 +109,25 @@ fn run(what: &str, mut command: Command) -> Result<(), String> {
     }
     eprintln!("== {what}: done in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Whether a program is there and says so.
+fn answers(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Whether `cargo +nightly` works.
+fn has_nightly() -> bool {
+    answers("cargo", &["+nightly", "--version"])
+}
+
+/// Cargo of another toolchain than the one that runs this.
+fn cargo_of(toolchain: &str) -> Command {
+    let mut command = command("cargo", &[&format!("+{toolchain}")]);
+    command.env_remove("RUSTC").env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
+    command
 }
 
 /// Where everything that is built goes.

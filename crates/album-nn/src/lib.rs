@@ -59,6 +59,7 @@ mod pool;
 mod recording;
 mod rowwise;
 mod simd;
+mod sync;
 mod tape;
 mod transpose;
 mod var;

@@ -3,15 +3,13 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, PoisonError};
 
 use crate::simd::{Isa, Supported};
-
-/// How often a waiting thread looks again before it sleeps: some 20 microseconds, the usual time
-/// between two parallel loops of a training step.
-const SPINS: u32 = 2_000;
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Builder, Condvar, JoinHandle, Mutex, MutexGuard, Ordering, SPINS,
+    spin_loop, thread_local, yield_now,
+};
 
 /// Threads that share the loops of the kernels, and the instruction set those kernels use.
 ///
@@ -105,12 +103,12 @@ impl Pool {
         let workers: Vec<_> = (1..threads)
             .filter_map(|i| {
                 let shared = shared.clone();
-                std::thread::Builder::new().name(format!("album-nn-{i}")).spawn(move || work(&shared)).ok()
+                Builder::new().name(format!("album-nn-{i}")).spawn(move || work(&shared)).ok()
             })
             .collect();
         // A thread allocates a little when it starts: not in the middle of a later loop.
         while shared.started.load(Ordering::Acquire) < workers.len() {
-            std::thread::yield_now();
+            yield_now();
         }
         Self { crew: Arc::new(Crew { shared, workers, running: Mutex::new(()) }), isa }
     }
@@ -136,7 +134,10 @@ impl Pool {
             (0..count).for_each(body);
             return;
         }
-        assert!(!INSIDE.get(), "a parallel loop cannot start another one: it would wait for itself");
+        assert!(
+            !INSIDE.with(Cell::get),
+            "a parallel loop cannot start another one: it would wait for itself"
+        );
         let _running = lock(&self.crew.running);
         let shared = &*self.crew.shared;
         // SAFETY: only the lifetime changes. Workers take the job and count themselves busy under its
@@ -174,14 +175,14 @@ struct Inside;
 
 impl Inside {
     fn enter() -> Self {
-        INSIDE.set(true);
+        INSIDE.with(|inside| inside.set(true));
         Inside
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(false);
+        INSIDE.with(|inside| inside.set(false));
     }
 }
 
@@ -218,7 +219,7 @@ fn work(shared: &Shared) {
         let mut spins = 0;
         while shared.epoch.load(Ordering::Acquire) == seen && spins < SPINS {
             spins += 1;
-            std::hint::spin_loop();
+            spin_loop();
         }
         let job = {
             let mut slot = lock(&shared.job);
@@ -249,9 +250,9 @@ fn work(shared: &Shared) {
 fn relax(spins: &mut u32) {
     *spins += 1;
     if *spins < SPINS {
-        std::hint::spin_loop();
+        spin_loop();
     } else {
-        std::thread::yield_now();
+        yield_now();
     }
 }
 

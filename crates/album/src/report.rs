@@ -23,9 +23,12 @@ use crate::fqe::Saved;
 const MAPS: usize = 6;
 const STEP: &str = "training step";
 
+/// The page of a run, the last file that it writes.
+pub(crate) const PAGE: &str = "report.html";
+
 /// Writes `report.html` into the directory of a run and returns its path.
 pub fn write(run: &Path) -> Result<PathBuf, Error> {
-    let path = run.join("report.html");
+    let path = run.join(PAGE);
     let page = page(&Records::read(run)?, Differences::read(run)?.as_ref(), Saved::read(run)?.as_ref(), run);
     atomic::write_with(&path, page.render().as_bytes(), Links::Refuse).map_err(Error::io(&path))?;
     Ok(path)

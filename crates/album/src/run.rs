@@ -226,9 +226,13 @@ pub fn finished(run: &Path) -> Result<Option<Finished>, Error> {
     let Some(result) = Records::result_of(run)?.filter(|result| result.finished) else { return Ok(None) };
     let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
     check_configuration(&checkpoint, &config)?;
-    // If the last one is damaged, the run resumes from the one before it.
-    let page = run.join("report.html");
-    Ok((checkpoint.step() == result.steps).then(|| Finished { run: run.to_path_buf(), result, page }))
+    // The page is written last: if it does not tell these weights, the run was killed after its result.
+    let page = run.join(report::PAGE);
+    let told = files::read_text(&page, Links::Refuse, files::LONGEST_TEXT)
+        .is_ok_and(|text| text.contains(&result.weights_sha256));
+    // If the last checkpoint is damaged, the run resumes from the one before it.
+    let complete = told && checkpoint.step() == result.steps;
+    Ok(complete.then(|| Finished { run: run.to_path_buf(), result, page }))
 }
 
 /// Refuses a checkpoint of another configuration. Whether its data is the right one is not asked.

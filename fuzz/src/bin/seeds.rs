@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use album_fuzz::base::{self, golden_file};
 use album_fuzz::Folder;
+use album_fuzz::base::{self, golden_file};
 
 fn main() {
     let folder = std::env::args().nth(1).expect("usage: seeds FOLDER");
@@ -17,7 +17,8 @@ fn main() {
         }
     };
     let golden = |names: &[&str]| names.iter().map(|name| golden_file(name)).collect::<Vec<_>>();
-    let texts = |folder: &str, end: &str| texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder), end);
+    let texts =
+        |folder: &str, end: &str| texts(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder), end);
 
     write("npy", base::npys().into_iter().map(|(_, bytes)| bytes).collect());
     write("npz", golden(&["log.npz", "states.npz"]));
@@ -46,7 +47,10 @@ fn main() {
     let pairs = ["steps=20", "hidden=[4, 4]", "holdout=0.1"];
     let presets = texts("presets", "toml").into_iter().zip(pairs.iter().cycle());
     let option = |(text, pair): (Vec<u8>, &&str)| [pair.as_bytes(), b"\n", &text].concat();
-    write("options", presets.map(option).chain([b"k=3\nagent = \"iql\"\n[iql]\ngamma = 0.9\n".to_vec()]).collect());
+    write(
+        "options",
+        presets.map(option).chain([b"k=3\nagent = \"iql\"\n[iql]\ngamma = 0.9\n".to_vec()]).collect(),
+    );
     write("policy", ["album", "iql"].map(base::policy).into());
     write("act", vec![b"[0.5, 0.25]\n{\"obs_0\": 1, \"obs_1\": -2e-3}\n\n[1]\nnull\n".to_vec()]);
     write("protocol", vec![conversation()]);
@@ -64,7 +68,8 @@ fn small(run: &Path, without: &[&str]) -> Folder {
 }
 
 fn texts(folder: &Path, end: &str) -> Vec<Vec<u8>> {
-    let mut paths: Vec<_> = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|e| e == end));
     paths.sort();
     paths.iter().map(|path| fs::read(path).expect("a text")).collect()
@@ -76,10 +81,13 @@ fn conversation() -> Vec<u8> {
     let integers = |values: &[u32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     let floats = |values: &[f32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
     let protocol = album_envs::python::PROTOCOL;
-    let hello = [b"ALBUMENV", &integers(&[protocol, 2, 1, 200, 0])[..], &floats(&[-1.0, 1.0]), b"python 3.11\n"];
+    let hello =
+        [b"ALBUMENV", &integers(&[protocol, 2, 1, 200, 0])[..], &floats(&[-1.0, 1.0]), b"python 3.11\n"];
     let started = [integers(&[0]), floats(&[0.5, 1.5])].concat();
     let reward = (-1.0_f64).to_le_bytes();
-    let stepped = [&integers(&[0])[..], &reward, &[1], &floats(&[0.5, 1.5]), &integers(&[1, 1]), b"rgb"].concat();
-    let messages = [(1, hello.concat()), (2, started), (3, stepped), (5, vec![]), (6, vec![]), (4, b"\0lost".to_vec())];
+    let stepped =
+        [&integers(&[0])[..], &reward, &[1], &floats(&[0.5, 1.5]), &integers(&[1, 1]), b"rgb"].concat();
+    let messages =
+        [(1, hello.concat()), (2, started), (3, stepped), (5, vec![]), (6, vec![]), (4, b"\0lost".to_vec())];
     messages.iter().flat_map(|(kind, body)| message(*kind, body)).collect()
 }

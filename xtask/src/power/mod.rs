@@ -11,11 +11,10 @@ mod record;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::storm::{self, World};
-use crate::target;
+use crate::{answers, target};
 use disk::Tree;
 
 /// Those whose writes are looked at: checkpoints, an import, a page.
@@ -30,7 +29,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
         }
         _ => return Err("power: expected --states N, the most to try of each command (default 300)".into()),
     }
-    if !Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    if !answers("strace", &["-V"]) {
         eprintln!("SKIPPED power: there is no strace (Debian: strace)");
         return Ok(());
     }

@@ -242,7 +242,7 @@ impl Recorder {
         if path.is_absolute() {
             return path;
         }
-        let of_base = base.and_then(|base| Some(base.split_once('<')?.1.strip_suffix('>')?));
+        let of_base = base.and_then(|base| base.split_once('<')?.1.strip_suffix('>'));
         let base = of_base.map(|text| String::from_utf8_lossy(&unescape(text)).into_owned());
         base.map_or_else(|| self.place.clone(), PathBuf::from).join(path)
     }

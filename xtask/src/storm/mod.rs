@@ -113,7 +113,9 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
         };
         let place = folder.join(format!("{}-{round}", world.name));
         if let Err(finding) = storm(world, calm, &place, &tools, &mut random, &mut totals) {
-            totals.findings.push(format!("{} in {}: {finding}", world.name, place.display()));
+            let finding = format!("{} in {}: {finding}", world.name, place.display());
+            eprintln!("FOUND {finding}");
+            totals.findings.push(finding);
         } else {
             let _ = fs::remove_dir_all(&place);
         }

@@ -261,7 +261,8 @@ impl Tools {
             _ if !world.is_album() => true,
             (Trouble::Term | Trouble::Interrupt | Trouble::Usr1 | Trouble::Hangup, Some(code)) => code == 75,
             (Trouble::FileLimit | Trouble::FullDisk | Trouble::ReadOnly, Some(code)) => code == 5,
-            (Trouble::FullStreams | Trouble::ClosedStreams, Some(code)) => code == 5,
+            // A worker that is killed while it starts is not replaced.
+            (Trouble::FullStreams | Trouble::ClosedStreams | Trouble::WorkerKill, Some(code)) => code == 5,
             _ => false,
         };
         if expected {

@@ -202,7 +202,9 @@ impl World {
     fn command(&self, args: &[String], place: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args.iter().map(|arg| arg.replace("{}", &place.display().to_string())));
-        command.envs(self.environment.iter().map(|(key, value)| (key, value)));
+        for (key, value) in &self.environment {
+            command.env(key, value);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(place);
         command
     }
@@ -238,6 +240,10 @@ impl World {
     pub fn state(&self, place: &Path) -> Result<State, String> {
         let mut state = State::new();
         gather(place, place, &mut state)?;
+        // A signal saves at its own step: only the last checkpoint is the same in every run.
+        let step = |name: &str| Some(name.split_once("checkpoints/")?.1.split('/').next()?.to_owned());
+        let last = state.keys().filter_map(|name| step(name)).max();
+        state.retain(|name, _| step(name).is_none() || step(name) == last);
         Ok(state)
     }
 
@@ -310,11 +316,15 @@ fn timeless(name: &str, path: &Path) -> Result<Option<Vec<u8>>, String> {
     let file = name.rsplit('/').next().unwrap_or(name);
     let clocks = ["timing.csv", "run.lock", "manifest.json", "SHA256SUMS"];
     let of_run = name.starts_with("run/");
-    // Events and pages hold times; a checkpoint's manifest, too. What was learned is in agent.safetensors.
-    if (of_run && clocks.contains(&file)) || file.starts_with("events.out") || file.ends_with(".html") {
+    // Events hold times; a checkpoint's manifest, too. What was learned is in agent.safetensors.
+    if (of_run && clocks.contains(&file)) || file.starts_with("events.out") {
         return Ok(None);
     }
     let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    if file.ends_with(".html") {
+        // A page tells times, too: it must be there to its end.
+        return Ok(Some(bytes.trim_ascii_end().ends_with(b"</html>").to_string().into_bytes()));
+    }
     if !file.ends_with(".json") && !file.ends_with(".toml") {
         return Ok(Some(bytes));
     }

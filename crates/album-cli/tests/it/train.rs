@@ -239,6 +239,24 @@ fn a_finished_run_is_not_resumed() {
     assert_eq!(file(folder.path(), "run/result.json"), before);
 }
 
+/// As after a kill between the result and the page, which is written last.
+#[test]
+fn a_run_whose_page_is_missing_or_older_is_resumed_to_write_it() {
+    let folder = folder();
+    let first = json(folder.path(), &train("run", &[]));
+    let weights = first["weights_sha256"].as_str().unwrap();
+    let page = folder.path().join("run/report.html");
+    for older in [None, Some("the page of an earlier part")] {
+        std::fs::remove_file(&page).unwrap();
+        if let Some(text) = older {
+            std::fs::write(&page, text).unwrap();
+        }
+        let again = json(folder.path(), &["resume", "run", "--json"]);
+        assert_eq!(again["weights_sha256"], first["weights_sha256"]);
+        assert!(std::fs::read_to_string(&page).unwrap().contains(weights));
+    }
+}
+
 #[test]
 fn the_critic_alone_prints_no_success() {
     let folder = folder();

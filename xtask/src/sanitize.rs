@@ -1,0 +1,54 @@
+//! `cargo xtask sanitize`: the crates with unsafe code under LLVM's sanitizers, and every meeting of the pool's threads.
+
+use std::process::Command;
+
+use crate::fuzz::host;
+use crate::{cargo, cargo_of, has_nightly, root, run, target};
+
+/// Tests of the code that is allowed to be unsafe: all of album-nn, and those that read mapped columns.
+const TESTS: [(&str, &[&str]); 2] =
+    [("album-nn", &["--lib", "--test", "it"]), ("album-data", &["--test", "it", "columns"])];
+
+pub fn run_task(args: &[String]) -> Result<(), String> {
+    let if_possible = match args {
+        [] => false,
+        [option] if option == "--if-possible" => true,
+        _ => return Err("sanitize: expected nothing or --if-possible".into()),
+    };
+    let model = model();
+    if !has_nightly() {
+        let reason = "sanitizers need a nightly toolchain (rustup toolchain install nightly)";
+        eprintln!("SKIPPED {reason}");
+        return if if_possible { model } else { model.and(Err(reason.into())) };
+    }
+    for sanitizer in ["address", "thread"] {
+        for (package, filter) in TESTS {
+            // Tests that read mapped columns run no threads of their own.
+            if (sanitizer, package) != ("thread", "album-data") {
+                run(&format!("{package} under {sanitizer} sanitizer"), tests(sanitizer, package, filter)?)?;
+            }
+        }
+    }
+    model
+}
+
+/// Cargo's tests of a package with a sanitizer.
+fn tests(sanitizer: &str, package: &str, filter: &[&str]) -> Result<Command, String> {
+    let mut flags = vec![format!("-Zsanitizer={sanitizer}")];
+    if sanitizer == "thread" {
+        // The standard library comes without it: what it does by itself is not seen, what is inlined into album is.
+        flags.push("-Cunsafe-allow-abi-mismatch=sanitizer".into());
+    }
+    let mut command = cargo_of("nightly");
+    command.args(["test", "--package", package, "--target", &host()?]).args(filter);
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    command.env("CARGO_TARGET_DIR", target().join(format!("sanitize-{sanitizer}")));
+    Ok(command)
+}
+
+/// The pool's own source on loom's types.
+fn model() -> Result<(), String> {
+    let mut command = cargo(&["test", "--locked", "model::"]);
+    command.current_dir(root().join("xtask/loom")).env("CARGO_TARGET_DIR", target().join("loom"));
+    run("model of the thread pool", command)
+}
