@@ -10,6 +10,7 @@ pub mod agents;
 mod algorithm;
 mod blueprint;
 mod common;
+mod device;
 mod encoding;
 mod learner;
 mod networks;
