@@ -13,6 +13,7 @@ use album_base::progress::{self, Amount, ProgressBar};
 use album_data::{ActionSpace, Description, Source};
 use album_envs::EnvSpec;
 use album_train::{Event, RunResult, StopFlag};
+use album_xla::{Device, DeviceName};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,9 @@ pub struct TrainArgs {
     out: Option<PathBuf>,
     #[command(flatten)]
     resources: ResourceArgs,
+    /// Train on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
+    #[arg(long, value_name = "xla[:N]")]
+    device: Option<DeviceName>,
     /// Steps between evaluations (0: only at the end)
     #[arg(long)]
     eval_every: Option<u64>,
@@ -129,6 +133,9 @@ pub struct ResumeArgs {
     track: Option<Target>,
     #[command(flatten)]
     resources: ResourceArgs,
+    /// Go on on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
+    #[arg(long, value_name = "xla[:N]")]
+    device: Option<DeviceName>,
     /// Print result.json
     #[arg(long)]
     json: bool,
@@ -187,7 +194,10 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         eprintln!("chosen from the data: {line}");
     }
     let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
-    begin(config, &path, args.allow_unbounded, &args.resources.get(), args.track.as_ref(), args.json)
+    // Before there is a directory.
+    let device = args.device.map(DeviceName::open).transpose()?;
+    let (resources, allow_unbounded) = (args.resources.get(), args.allow_unbounded);
+    begin(config, &path, allow_unbounded, &resources, device.as_ref(), args.track.as_ref(), args.json)
 }
 
 /// A run may be resumed from another directory, so that places are kept whole.
@@ -215,6 +225,7 @@ fn begin(
     path: &Path,
     allow_unbounded: bool,
     resources: &Resources,
+    device: Option<&Device>,
     track: Option<&Target>,
     json: bool,
 ) -> Result<(), Failure> {
@@ -226,18 +237,27 @@ fn begin(
     {
         eprintln!("recording {}", path.display());
     }
-    go(Run::begin(config, path, allow_unbounded, resources)?, track, json)
+    let run = Run::begin(config, path, allow_unbounded, resources)?;
+    go(on(run, device), track, json)
 }
 
 /// Runs `album resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let ResumeArgs { run, steps, track, resources, json } = args;
+    let ResumeArgs { run, steps, track, resources, device, json } = args;
     let (steps, json) = (*steps, *json);
     if let Some(result) = finished(run)?.filter(|result| steps.is_none_or(|steps| steps == result.steps)) {
         eprintln!("{}: the run is finished; there is nothing to resume", run.display());
         return print(&result, run, &run.join("report.html"), json);
     }
-    go(Run::resume(run, steps, &resources.get())?, track.as_ref(), json)
+    let device = device.map(DeviceName::open).transpose()?;
+    go(on(Run::resume(run, steps, &resources.get())?, device.as_ref()), track.as_ref(), json)
+}
+
+fn on(run: Run, device: Option<&Device>) -> Run {
+    match device {
+        Some(device) => run.on(device),
+        None => run,
+    }
 }
 
 /// Trains to the end or until a signal, with a live line; prints the result.

@@ -16,6 +16,7 @@ use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
     Evaluator, Event, Identity, Probe, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
 };
+use album_xla::Device;
 use std::path::{Path, PathBuf};
 
 /// Who works on a run. No part of it.
@@ -111,6 +112,12 @@ impl Run {
         let evaluator = Evaluator { envs, episodes, paths: 0, background: false, score_range };
         self.evaluator = (episodes > 0).then_some(evaluator);
         Ok(self)
+    }
+
+    /// The same run, trained on a device.
+    pub fn on(mut self, device: &Device) -> Self {
+        self.agent.move_to(device);
+        self
     }
 
     fn identity(&self) -> Result<Identity, Error> {
