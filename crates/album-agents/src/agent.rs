@@ -5,6 +5,7 @@ use crate::blueprint::Blueprint;
 use crate::registry::{AGENTS, AgentKind};
 use album_data::{Batch, SegmentConfig, View};
 use album_nn::{Adam, Mlp, Tensor, TensorError};
+use album_xla::XlaError;
 use std::borrow::Cow;
 
 /// Numbers about one update, by name, in a fixed order.
@@ -48,6 +49,16 @@ pub trait Agent {
 
     /// Everything that training changes, for a checkpoint.
     fn state(&self) -> AgentState;
+
+    /// The device that updates run on, where that is another one than the processor.
+    fn device(&self) -> Option<String> {
+        None
+    }
+
+    /// Why an update or a look at what it did failed, where that can happen: on a device.
+    fn failure(&self) -> Option<AgentError> {
+        None
+    }
 
     /// Goes back to a checkpoint of an agent with the same configuration and data.
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError>;
@@ -98,6 +109,15 @@ impl NetworkState {
             second_moments: Vec::new(),
             steps: 0,
         }
+    }
+
+    /// All tensors: weights, then first and second moments.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.weights.iter().chain(&self.first_moments).chain(&self.second_moments)
+    }
+
+    pub(crate) fn tensors_mut(&mut self) -> impl Iterator<Item = &mut Tensor> {
+        self.weights.iter_mut().chain(&mut self.first_moments).chain(&mut self.second_moments)
     }
 
     /// Whether the state is that of this network, with moments where it is trained.
@@ -189,6 +209,9 @@ pub enum AgentError {
     /// A tensor of another name or shape.
     #[error(transparent)]
     Tensor(#[from] TensorError),
+    /// A device that failed.
+    #[error(transparent)]
+    Device(#[from] XlaError),
 }
 
 impl AgentError {

@@ -385,6 +385,26 @@ impl<'t> Measures<'t> {
         self.push(name, Measure::ShareSatisfied, g)
     }
 
+    /// What a device is asked for.
+    pub(crate) fn places(&self) -> Vec<(album_xla::Measure, usize)> {
+        let of = |measure: Measure| match measure {
+            Measure::Mean | Measure::ValueMean => album_xla::Measure::Mean,
+            Measure::ValueMax => album_xla::Measure::Max,
+            Measure::ValueMin => album_xla::Measure::Min,
+            Measure::ShareSatisfied => album_xla::Measure::ShareNotPositive,
+        };
+        self.measures.iter().map(|&(_, measure, x)| (of(measure), x.place())).collect()
+    }
+
+    /// The names of the measures, and what each is divided by.
+    pub(crate) fn units(&self, reward_scale: f64) -> Vec<(&'static str, f64)> {
+        let unit = |measure: Measure| match measure {
+            Measure::Mean | Measure::ShareSatisfied => 1.0,
+            Measure::ValueMean | Measure::ValueMax | Measure::ValueMin => reward_scale,
+        };
+        self.measures.iter().map(|&(name, measure, _)| (name, unit(measure))).collect()
+    }
+
     /// Appends the numbers.
     pub(crate) fn read(&self, reward_scale: f64, metrics: &mut Metrics) {
         let wide = |x: &f32| f64::from(*x);

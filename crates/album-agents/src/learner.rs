@@ -5,6 +5,7 @@ use crate::agent::{Agent, AgentError, AgentState, Metrics};
 use crate::algorithm::{Algorithm, Inputs, Loss, Setup, Stage};
 use crate::blueprint::Blueprint;
 use crate::common::Common;
+use crate::device::OnDevice;
 use crate::networks::Networks;
 use crate::noise::Noise;
 use crate::parts::head::{all_choices, taken};
@@ -12,6 +13,7 @@ use crate::recorded::RecordedPolicy;
 use album_base::machine;
 use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Pool, Tape, Tensor, Var};
+use album_xla::{Device, ProgramSize};
 use std::cell::{Cell, RefCell};
 
 /// An algorithm with its networks, its optimisers and its random numbers.
@@ -24,6 +26,7 @@ pub struct Learner {
     total_steps: u64,
     tape: Tape,
     memory: u64,
+    device: Option<OnDevice>,
 }
 
 /// Bytes that an agent takes, from its networks' shapes alone.
@@ -88,6 +91,7 @@ impl Learner {
         Ok(Learner {
             algorithm: setup.build(blueprint.sizes(), &mut nets),
             tape: Tape::new(pool),
+            device: None,
             common: setup.common().clone(),
             blueprint: blueprint.clone(),
             nets,
@@ -102,6 +106,42 @@ impl Learner {
         self.memory
     }
 
+    /// From now on updates run on this device.
+    pub fn move_to(&mut self, device: &Device) {
+        self.settle();
+        self.device = Some(OnDevice::new(device, &self.nets, self.tape.pool()));
+    }
+
+    /// The programs that updates have needed so far on a device.
+    pub fn programs(&self) -> Vec<ProgramSize> {
+        self.device.as_ref().map_or_else(Vec::new, |device| device.session().programs().collect())
+    }
+
+    /// Brings the networks here up to date with those on the device.
+    fn settle(&mut self) {
+        if let Some(device) = &mut self.device {
+            device.settle(&mut self.nets);
+        }
+    }
+
+    /// Does something on the native tape, with the newest networks.
+    fn natively<T>(&mut self, then: impl FnOnce(&mut Self) -> T) -> T {
+        self.settle();
+        let device = self.device.take();
+        let result = then(self);
+        self.device = device;
+        result
+    }
+
+    /// What `of` says about the newest networks.
+    fn with_networks<T>(&self, of: impl FnOnce(&Networks) -> T) -> T {
+        let newer = self.device.as_ref().and_then(|device| device.newer(&self.nets));
+        match newer.and_then(|states| self.nets.frozen(&states).ok()) {
+            Some(nets) => of(&nets),
+            None => of(&self.nets),
+        }
+    }
+
     /// What the agent took from its data.
     pub fn blueprint(&self) -> &Blueprint {
         &self.blueprint
@@ -109,12 +149,12 @@ impl Learner {
 
     /// How the policy acts, as data.
     pub fn recorded_policy(&self) -> RecordedPolicy {
-        let decide = self.algorithm.decide(&self.nets);
+        let decide = self.with_networks(|nets| self.algorithm.decide(nets));
         let (encoding, actions) = (self.blueprint.encoding.clone(), self.blueprint.action_space());
         RecordedPolicy::of(decide, encoding, actions, self.algorithm.open_loop())
     }
 
-    /// The networks.
+    /// The networks. Those on a device may be newer.
     pub fn networks(&self) -> &Networks {
         &self.nets
     }
@@ -133,6 +173,7 @@ impl Learner {
     /// network or actions are continuous.
     pub fn probabilities(&mut self, network: &str, observations: View<'_>) -> Option<Vec<f32>> {
         self.blueprint.choices()?;
+        self.settle();
         let id = self.nets.trained(Stage::All).find(|(_, name)| *name == network)?.0;
         let fill = |out: &mut [f32]| self.blueprint.encoding.encode(observations, out);
         let tape = self.tape.begin();
@@ -155,10 +196,13 @@ impl Learner {
         noise: &mut Noise,
         mut metrics: Option<&mut Metrics>,
     ) -> f64 {
-        let (mut total, mut norms) = (0.0, Vec::new());
         if let Some(metrics) = metrics.as_deref_mut() {
             metrics.clear();
         }
+        if self.device.is_some() {
+            return self.update_on_device(batch, step, noise, metrics).unwrap_or(f64::NAN);
+        }
+        let (mut total, mut norms) = (0.0, Vec::new());
         let (reward_scale, measured) = (self.common.reward_scale, metrics.is_some());
         let factor = self.common.lr_decay.factor(step, self.total_steps);
         let at_once = self.algorithm.stages().len() == 1;
@@ -180,13 +224,56 @@ impl Learner {
             self.nets.track(|target| self.algorithm.moves(target, step), self.tape.pool());
         }
         if let Some(metrics) = metrics {
-            metrics.push(("grad/norm".into(), norms.iter().map(|n| n.1 * n.1).sum::<f64>().sqrt()));
-            metrics.extend(norms.into_iter().map(|(name, norm)| (format!("grad/norm_{name}").into(), norm)));
+            push_norms(metrics, norms);
         }
         total
     }
 
-    /// Calls `then` with the loss of each stage of an update, in order.
+    /// The same on the device; `None` if it failed.
+    fn update_on_device(
+        &mut self,
+        batch: &Batch,
+        step: u64,
+        noise: &mut Noise,
+        metrics: Option<&mut Metrics>,
+    ) -> Option<f64> {
+        let (reward_scale, measured) = (self.common.reward_scale, metrics.is_some());
+        let (mut stages, mut units, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        self.each_stage(batch, step, noise, measured, |_, nets, stage, loss| {
+            units.push(loss.measures.units(reward_scale));
+            names.extend(nets.trained(stage).map(|(_, name)| name.to_owned()));
+            stages.push(album_xla::Stage {
+                recording: loss.total.tape().recording(),
+                loss: loss.total.place(),
+                measures: loss.measures.places(),
+                trains: nets.trained(stage).map(|(id, _)| id.0).collect(),
+            });
+        });
+        let moves = self.nets.targets().filter(|&target| self.algorithm.moves(target, step));
+        let update = album_xla::Step {
+            before: stages.len() == 1,
+            stages,
+            moves: moves.map(|target| target.0).collect(),
+            max_norm: self.algorithm.max_grad_norm(),
+            norms: measured,
+        };
+        let factor = self.common.lr_decay.factor(step, self.total_steps);
+        let report = self.device.as_mut()?.run(&mut self.nets, update, factor)?;
+        let mut numbers = report.numbers.into_iter().map(f64::from);
+        let (mut total, mut measures) = (0.0, Metrics::new());
+        for units in units {
+            total += numbers.next()?;
+            let read = units.into_iter().zip(numbers.by_ref());
+            measures.extend(read.map(|((name, unit), x)| (name.into(), x / unit)));
+        }
+        if let Some(metrics) = metrics {
+            metrics.extend(measures);
+            push_norms(metrics, names.into_iter().zip(report.norms.into_iter().map(f64::from)).collect());
+        }
+        Some(total)
+    }
+
+    /// Calls `then` with the loss of each stage of an update, in order; on the tape of the device, if there is one.
     fn each_stage(
         &mut self,
         batch: &Batch,
@@ -196,8 +283,9 @@ impl Learner {
         mut then: impl for<'t> FnMut(&dyn Algorithm, &mut Networks, Stage, Loss<'t>),
     ) {
         for &stage in self.algorithm.stages() {
+            let tape = self.device.as_mut().map_or(&mut self.tape, |device| &mut device.tape);
             let inputs = Inputs {
-                tape: self.tape.begin(),
+                tape: tape.begin(),
                 stage,
                 step,
                 total_steps: self.total_steps,
@@ -221,6 +309,7 @@ impl Learner {
         observations: View<'_>,
         of: impl for<'t> FnOnce(&Networks, Var<'t>) -> Var<'t>,
     ) -> Vec<f32> {
+        self.settle();
         let (encoding, scale) = (&self.blueprint.encoding, self.common.reward_scale);
         let fill = |out: &mut [f32]| encoding.encode(observations, out);
         let tape = self.tape.begin();
@@ -238,10 +327,12 @@ impl Learner {
         noise: &mut Noise,
     ) -> (f64, Vec<(String, Vec<Tensor>)>) {
         let (mut total, mut all) = (0.0, Vec::new());
-        self.each_stage(batch, step, noise, true, |_, nets, stage, loss| {
-            let gradients = loss.total.backward();
-            total += f64::from(loss.total.item());
-            all.extend(nets.trained(stage).map(|(id, name)| (name.to_owned(), gradients.of(&nets[id]))));
+        self.natively(|learner| {
+            learner.each_stage(batch, step, noise, true, |_, nets, stage, loss| {
+                let gradients = loss.total.backward();
+                total += f64::from(loss.total.item());
+                all.extend(nets.trained(stage).map(|(id, name)| (name.to_owned(), gradients.of(&nets[id]))));
+            });
         });
         (total, all)
     }
@@ -250,13 +341,15 @@ impl Learner {
     /// mean of an even and an odd step, because some algorithms do not do the same at both.
     pub fn operations(&mut self, batch: &Batch) -> f64 {
         let mut operations = 0.0;
-        for step in 0..2 {
-            let mut noise = Noise::at(self.seed, step);
-            self.each_stage(batch, step, &mut noise, false, |_, _, _, loss| {
-                loss.total.backward();
-                operations += 0.5 * loss.total.tape().operations();
-            });
-        }
+        self.natively(|learner| {
+            for step in 0..2 {
+                let mut noise = Noise::at(learner.seed, step);
+                learner.each_stage(batch, step, &mut noise, false, |_, _, _, loss| {
+                    loss.total.backward();
+                    operations += 0.5 * loss.total.tape().operations();
+                });
+            }
+        });
         operations
     }
 }
@@ -277,13 +370,15 @@ impl Agent for Learner {
     fn assess(&mut self, batch: &Batch, metrics: &mut Metrics) {
         metrics.clear();
         let (mut noise, reward_scale) = (Noise::at(self.seed, 0), self.common.reward_scale);
-        self.each_stage(batch, 0, &mut noise, true, |_, _, _, loss| {
-            loss.measures.read(reward_scale, metrics);
+        self.natively(|learner| {
+            learner.each_stage(batch, 0, &mut noise, true, |_, _, _, loss| {
+                loss.measures.read(reward_scale, metrics);
+            });
         });
     }
 
     fn policy(&self) -> Box<dyn Policy> {
-        let decide = self.algorithm.decide(&self.nets);
+        let decide = self.with_networks(|nets| self.algorithm.decide(nets));
         let (encoding, actions) = (self.blueprint.encoding.clone(), self.blueprint.action_space());
         Box::new(Acting::new(encoding, decide, actions, self.algorithm.open_loop()))
     }
@@ -322,11 +417,30 @@ impl Agent for Learner {
     }
 
     fn state(&self) -> AgentState {
-        AgentState { blueprint: self.blueprint.clone(), networks: self.nets.state() }
+        let newer = self.device.as_ref().and_then(|device| device.newer(&self.nets));
+        AgentState { blueprint: self.blueprint.clone(), networks: newer.unwrap_or_else(|| self.nets.state()) }
+    }
+
+    fn device(&self) -> Option<String> {
+        Some(self.device.as_ref()?.session().device().name().to_owned())
+    }
+
+    fn failure(&self) -> Option<AgentError> {
+        self.device.as_ref()?.failure().map(AgentError::Device)
     }
 
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError> {
         self.blueprint.check_same(&state.blueprint)?;
-        self.nets.load(&state.networks)
+        self.nets.load(&state.networks)?;
+        if let Some(device) = &mut self.device {
+            device.forget();
+        }
+        Ok(())
     }
+}
+
+/// Appends the norms of gradients, all of them together first.
+fn push_norms(metrics: &mut Metrics, norms: Vec<(String, f64)>) {
+    metrics.push(("grad/norm".into(), norms.iter().map(|n| n.1 * n.1).sum::<f64>().sqrt()));
+    metrics.extend(norms.into_iter().map(|(name, norm)| (format!("grad/norm_{name}").into(), norm)));
 }

@@ -37,6 +37,7 @@ pub mod agents;
 mod algorithm;
 mod blueprint;
 mod common;
+mod device;
 mod encoding;
 mod learner;
 mod networks;

@@ -4,13 +4,14 @@ use crate::agent::{AgentError, NetworkState};
 use crate::algorithm::Stage;
 use crate::noise;
 use album_base::rng;
-use album_nn::{Adam, Gradients, Mlp, MlpSpec, Pool};
+use album_nn::{Adam, Gradients, Mlp, MlpSpec, Pool, StepRates};
+use album_xla::Net;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Index;
 
 /// One of an agent's [`Networks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NetworkId(usize);
+pub struct NetworkId(pub(crate) usize);
 
 /// All networks of an agent. They are made in a fixed order from one random stream, trained together and stored together.
 pub struct Networks {
@@ -219,6 +220,62 @@ impl Networks {
                 adam.step_scaled(&mut entry.net, gradients, scale);
             }
         }
+    }
+
+    /// What a device needs to know of them.
+    pub(crate) fn on_device(&self) -> Vec<Net> {
+        let net = |entry: &Entry| Net {
+            id: entry.net.id(),
+            spec: entry.net.spec().clone(),
+            tensors: entry.net.tensors().into_iter().map(|tensor| tensor.shape).collect(),
+            role: match &entry.role {
+                Role::Trained { adam, .. } => album_xla::Role::Trained {
+                    is_value: entry.is_value,
+                    beta1: adam.beta1,
+                    beta2: adam.beta2,
+                    epsilon: adam.epsilon,
+                    decays: adam.weight_decay > 0.0,
+                },
+                Role::Target { of, tau } => album_xla::Role::Target { of: of.0, tau: *tau },
+                Role::Fixed => album_xla::Role::Fixed,
+            },
+        };
+        self.entries.iter().map(net).collect()
+    }
+
+    /// Counts a step of all optimisers that is taken elsewhere, as [`Networks::step`] would take it in one stage or in
+    /// several.
+    pub(crate) fn advance(&mut self, factor: f64) -> Vec<StepRates> {
+        let mut rates = Vec::new();
+        for entry in &mut self.entries {
+            if let Role::Trained { adam, learning_rate } = &mut entry.role {
+                adam.learning_rate = *learning_rate * factor;
+                rates.push(adam.advance());
+            }
+        }
+        rates
+    }
+
+    /// The targets, in order.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = NetworkId> {
+        let is_target = |entry: &Entry| matches!(entry.role, Role::Target { .. });
+        (0..self.entries.len()).filter(move |&i| is_target(&self.entries[i])).map(NetworkId)
+    }
+
+    /// Copies in another state, for acting.
+    pub(crate) fn frozen(&self, states: &[NetworkState]) -> Result<Networks, AgentError> {
+        let mut entries = Vec::new();
+        for (entry, state) in self.entries.iter().zip(states) {
+            let mut net = entry.net.clone();
+            net.load(&state.weights)?;
+            entries.push(Entry {
+                name: entry.name.clone(),
+                net,
+                is_value: entry.is_value,
+                role: Role::Fixed,
+            });
+        }
+        Ok(Networks { entries, init: self.init.clone() })
     }
 
     /// All weights and moments.

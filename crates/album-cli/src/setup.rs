@@ -3,8 +3,9 @@
 use crate::output;
 use album::Error as Failure;
 use album::setup::{gymnasium, ogbench};
+use album::setup_xla::{self, Plugin};
 use album_base::say;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The subcommands of `album setup`.
 #[derive(clap::Args)]
@@ -19,6 +20,8 @@ enum Command {
     Ogbench(Place),
     /// Install packages with gymnasium environments beside ogbench, by name, e.g. `minigrid` or `gymnasium[box2d]`
     Gymnasium(GymnasiumArgs),
+    /// Fetch a plugin of the XLA compiler for `train --device xla`, and try its devices
+    Xla(XlaArgs),
 }
 
 #[derive(clap::Args)]
@@ -43,6 +46,37 @@ struct GymnasiumArgs {
     place: Place,
 }
 
+#[derive(clap::Args)]
+struct XlaArgs {
+    /// cpu, cuda12, cuda13 or tpu, or the library of a plugin
+    #[arg(long, value_name = "PLUGIN", default_value = "cpu")]
+    plugin: String,
+    /// The Python whose pip fetches it, 3.10 to 3.13
+    #[arg(long, value_name = "PYTHON3", default_value = "python3")]
+    python: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Only print the devices of this library: in a process of its own, which it may end
+    #[arg(long, hide = true, value_name = "LIBRARY")]
+    try_out: Option<PathBuf>,
+}
+
+fn xla(args: &XlaArgs) -> Result<(), Failure> {
+    if let Some(library) = &args.try_out {
+        return output::print(&album_xla::try_out(library)?.join("\n"));
+    }
+    let plugin: Plugin = args.plugin.parse().map_err(Failure::Usage)?;
+    let mut album =
+        std::process::Command::new(std::env::current_exe().map_err(Failure::io(Path::new("album")))?);
+    let say = &mut |line: &str| say!("{line}");
+    let made = setup_xla::xla(&plugin, &args.python, album.args(["setup", "xla", "--try-out"]), say)?;
+    output::show(args.json, &made, || {
+        let devices = made.devices.iter().enumerate().map(|(i, name)| format!("xla:{i}  {name}\n"));
+        format!("{}from {}", devices.collect::<String>(), made.library.display())
+    })
+}
+
 /// Runs `album setup`.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let say = &mut |line: &str| say!("{line}");
@@ -51,6 +85,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Command::Gymnasium(GymnasiumArgs { packages, place: Place { path, python, json } }) => {
             (gymnasium(path.as_deref(), python, packages, say)?, *json)
         }
+        Command::Xla(args) => return xla(args),
     };
     output::show(json, &made, || made.to_string())
 }

@@ -11,6 +11,7 @@ use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, R
 use album_base::say;
 use album_envs::EnvSpec;
 use album_train::{Event, StopFlag};
+use album_xla::{Device, DeviceName};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,9 @@ pub struct TrainArgs {
     out: Option<PathBuf>,
     #[command(flatten)]
     resources: ResourceArgs,
+    /// Train on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
+    #[arg(long, value_name = "xla[:N]")]
+    device: Option<DeviceName>,
     /// Steps between evaluations (0: only at the end)
     #[arg(long)]
     eval_every: Option<u64>,
@@ -127,6 +131,9 @@ pub struct ResumeArgs {
     track: Option<Target>,
     #[command(flatten)]
     resources: ResourceArgs,
+    /// Go on on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
+    #[arg(long, value_name = "xla[:N]")]
+    device: Option<DeviceName>,
     /// Print result.json
     #[arg(long)]
     json: bool,
@@ -185,7 +192,10 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         say!("chosen from the data: {line}");
     }
     let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
-    begin(config, &path, args.allow_unbounded, &args.resources.get(), args.track.as_ref(), args.json)
+    // Before there is a directory.
+    let device = args.device.map(DeviceName::open).transpose()?;
+    let (resources, allow_unbounded) = (args.resources.get(), args.allow_unbounded);
+    begin(config, &path, allow_unbounded, &resources, device.as_ref(), args.track.as_ref(), args.json)
 }
 
 /// Begins a run in a new directory.
@@ -194,6 +204,7 @@ fn begin(
     path: &Path,
     allow_unbounded: bool,
     resources: &Resources,
+    device: Option<&Device>,
     track: Option<&Target>,
     json: bool,
 ) -> Result<(), Failure> {
@@ -205,18 +216,27 @@ fn begin(
     {
         say!("recording {}", path.display());
     }
-    go(Run::begin(config, path, allow_unbounded, resources)?, track, json)
+    let run = Run::begin(config, path, allow_unbounded, resources)?;
+    go(on(run, device), track, json)
 }
 
 /// Runs `album resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let ResumeArgs { run, steps, track, resources, json } = args;
+    let ResumeArgs { run, steps, track, resources, device, json } = args;
     let (steps, json) = (*steps, *json);
     if let Some(done) = finished(run)?.filter(|done| steps.is_none_or(|steps| steps == done.result.steps)) {
         say!("{}: the run is finished; there is nothing to resume", run.display());
         return print(done, json).map(drop);
     }
-    go(Run::resume(run, steps, &resources.get())?, track.as_ref(), json)
+    let device = device.map(DeviceName::open).transpose()?;
+    go(on(Run::resume(run, steps, &resources.get())?, device.as_ref()), track.as_ref(), json)
+}
+
+fn on(run: Run, device: Option<&Device>) -> Run {
+    match device {
+        Some(device) => run.on(device),
+        None => run,
+    }
 }
 
 /// Trains to the end or until a signal, with a live line; prints the result.

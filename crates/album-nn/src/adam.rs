@@ -89,10 +89,7 @@ impl Adam {
     #[track_caller]
     pub fn step_scaled(&mut self, net: &mut Mlp, gradients: &Gradients<'_>, scale: f32) {
         assert_eq!(*net.layout(), self.layout, "these moments belong to a network of another shape");
-        self.step += 1;
-        let step = self.step.min(i32::MAX as u64) as i32;
-        let correction1 = 1.0 - self.beta1.powi(step);
-        let correction2 = 1.0 - self.beta2.powi(step);
+        let StepRates { rate, root, kept } = self.advance();
         let rates = Rates {
             scale,
             beta1: self.beta1 as f32,
@@ -100,10 +97,9 @@ impl Adam {
             beta2: self.beta2 as f32,
             rest2: (1.0 - self.beta2) as f32,
             epsilon: self.epsilon as f32,
-            rate: (self.learning_rate / correction1) as f32,
-            root: (1.0 / correction2.sqrt()) as f32,
+            rate,
+            root,
         };
-        let kept = (1.0 - self.learning_rate * self.weight_decay) as f32;
         let first = SharedMut::new(&mut self.first);
         let second = SharedMut::new(&mut self.second);
         let pool = gradients.pool().clone();
@@ -124,6 +120,19 @@ impl Adam {
                 unsafe { update(pool.supported(), &job, 0, params.len()) };
             });
         });
+    }
+
+    /// Counts a step that is taken with the returned numbers, here or elsewhere.
+    pub fn advance(&mut self) -> StepRates {
+        self.step += 1;
+        let step = self.step.min(i32::MAX as u64) as i32;
+        let correction1 = 1.0 - self.beta1.powi(step);
+        let correction2 = 1.0 - self.beta2.powi(step);
+        StepRates {
+            rate: (self.learning_rate / correction1) as f32,
+            root: (1.0 / correction2.sqrt()) as f32,
+            kept: (1.0 - self.learning_rate * self.weight_decay) as f32,
+        }
     }
 
     /// The first moments, named and ordered like [`Mlp::tensors`].
@@ -147,6 +156,17 @@ impl Adam {
         (self.step, self.first, self.second) = (step, m, v);
         Ok(())
     }
+}
+
+/// What changes from step to step: `p = kept * p - rate * m / (root * sqrt(v) + epsilon)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepRates {
+    /// Learning rate over the bias correction of the first moment.
+    pub rate: f32,
+    /// One over the root of the bias correction of the second moment.
+    pub root: f32,
+    /// What weight decay leaves of the parameters.
+    pub kept: f32,
 }
 
 /// The numbers of one step.

@@ -65,13 +65,13 @@ mod transpose;
 mod var;
 
 pub use activation::Activation;
-pub use adam::Adam;
+pub use adam::{Adam, StepRates};
 pub use bench::product_rate;
 pub use error::TensorError;
 pub use init::glorot_limit;
 pub use matrix::Matrix;
 pub use mlp::{Mlp, MlpSpec, Tensor};
-pub use ops::{Binary, Reduce, Unary};
+pub use ops::{Binary, NormalBins, Reduce, Unary};
 pub use pool::Pool;
 pub use recording::{Origin, Recorded, Recording};
 pub use rowwise::NORM_EPSILON;

@@ -269,7 +269,8 @@ impl Mlp {
         });
     }
 
-    pub(crate) fn id(&self) -> u64 {
+    /// Names this network among all of the process; a clone has a name of its own.
+    pub fn id(&self) -> u64 {
         self.id
     }
 

@@ -4,6 +4,7 @@
 
 mod backward;
 
+use crate::recording::Origin;
 use crate::tape::{Inner, Node};
 
 /// How a node was computed; operands are indices of earlier nodes.
@@ -246,6 +247,36 @@ pub enum Reduce {
     MaxCols,
 }
 
+/// Bins of equal width, for the masses of normal distributions in them ([`Var::normal_masses`](crate::Var::normal_masses)).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NormalBins {
+    /// Lower end of the first one.
+    pub low: f64,
+    /// Upper end of the last one.
+    pub high: f64,
+    /// How many there are.
+    pub count: usize,
+    /// The standard deviation.
+    pub sigma: f64,
+}
+
+impl NormalBins {
+    /// Where bin `i` begins.
+    pub fn edge(&self, i: usize) -> f64 {
+        self.low + i as f64 * ((self.high - self.low) / self.count as f64)
+    }
+
+    /// The masses of the distribution around `x`, which is first limited to the range; they add up to 1.
+    fn masses(&self, x: f32, masses: &mut [f32]) {
+        let x = f64::from(x).clamp(self.low, self.high);
+        let below = |i: usize| 0.5 * libm::erfc((x - self.edge(i)) / (self.sigma * std::f64::consts::SQRT_2));
+        let whole = below(self.count) - below(0);
+        for (i, mass) in masses.iter_mut().enumerate() {
+            *mass = ((below(i + 1) - below(i)) / whole) as f32;
+        }
+    }
+}
+
 /// Position of entry `(row, col)` in an operand whose single row or column stands for all of them.
 fn broadcast(node: &Node, row: usize, col: usize) -> usize {
     let row = if node.rows == 1 { 0 } else { row };
@@ -256,7 +287,7 @@ fn broadcast(node: &Node, row: usize, col: usize) -> usize {
 impl Inner {
     pub(crate) fn unary(&mut self, op: Unary, x: usize) {
         let Node { rows, cols, needs_grad, .. } = self.nodes[x];
-        let (nodes, node) = self.push(rows, cols, Op::Unary(op, x), needs_grad);
+        let Some((nodes, node)) = self.derive(rows, cols, Op::Unary(op, x), needs_grad, &[x]) else { return };
         for (y, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
             *y = op.value(x);
         }
@@ -264,16 +295,47 @@ impl Inner {
 
     pub(crate) fn detach(&mut self, x: usize) {
         let Node { rows, cols, .. } = self.nodes[x];
-        let (nodes, node) = self.push(rows, cols, Op::Leaf, false);
-        node.value.copy_from_slice(&nodes[x].value);
+        if let Some((nodes, node)) = self.derive(rows, cols, Op::Leaf, false, &[x]) {
+            node.value.copy_from_slice(&nodes[x].value);
+        }
+        self.note(|| Origin::Detached(x));
     }
 
     pub(crate) fn ge(&mut self, x: usize, threshold: f32) {
         let Node { rows, cols, .. } = self.nodes[x];
-        let (nodes, node) = self.push(rows, cols, Op::Leaf, false);
-        for (y, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
-            *y = f32::from(x >= threshold);
+        if let Some((nodes, node)) = self.derive(rows, cols, Op::Leaf, false, &[x]) {
+            for (y, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
+                *y = f32::from(x >= threshold);
+            }
         }
+        self.note(|| Origin::Ge(x, threshold));
+    }
+
+    /// The place of the largest entry of each row, the first of equals.
+    #[track_caller]
+    pub(crate) fn argmax_cols(&mut self, x: usize) {
+        let Node { rows, cols, .. } = self.nodes[x];
+        assert!(cols > 0, "a row without entries has no largest one");
+        if let Some((nodes, node)) = self.derive(rows, 1, Op::Leaf, false, &[x]) {
+            for (y, row) in node.value.iter_mut().zip(rows_of(&nodes[x].value, cols)) {
+                let largest = (0..cols).max_by(|&i, &j| row[i].total_cmp(&row[j]).then(j.cmp(&i)));
+                *y = largest.unwrap_or(0) as f32;
+            }
+        }
+        self.note(|| Origin::ArgmaxCols(x));
+    }
+
+    /// The masses of normal distributions around the entries of a column in bins.
+    #[track_caller]
+    pub(crate) fn normal_masses(&mut self, x: usize, bins: NormalBins) {
+        let Node { rows, cols, .. } = self.nodes[x];
+        assert!(cols == 1, "a distribution around each entry of a column, not of {rows} x {cols}");
+        if let Some((nodes, node)) = self.derive(rows, bins.count, Op::Leaf, false, &[x]) {
+            for (&x, masses) in nodes[x].value.iter().zip(rows_of_mut(&mut node.value, bins.count)) {
+                bins.masses(x, masses);
+            }
+        }
+        self.note(|| Origin::NormalMasses(x, bins));
     }
 
     #[track_caller]
@@ -286,7 +348,8 @@ impl Inner {
             index.rows,
             index.cols
         );
-        let (nodes, node) = self.push(rows, 1, Op::PickCols { x, columns }, needs_grad);
+        let op = Op::PickCols { x, columns };
+        let Some((nodes, node)) = self.derive(rows, 1, op, needs_grad, &[x, columns]) else { return };
         for (row, (y, &column)) in node.value.iter_mut().zip(nodes[columns].value.iter()).enumerate() {
             assert!((0.0..cols as f32).contains(&column), "there is no column {column} of {cols}");
             *y = nodes[x].value[row * cols + column as usize];
@@ -296,10 +359,12 @@ impl Inner {
     /// Weights of the expectile `tau` for the residuals `x`; they carry no gradient.
     pub(crate) fn expectile_weights(&mut self, x: usize, tau: f32) {
         let Node { rows, cols, .. } = self.nodes[x];
-        let (nodes, node) = self.push(rows, cols, Op::Leaf, false);
-        for (w, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
-            *w = if x < 0.0 { 1.0 - tau } else { tau };
+        if let Some((nodes, node)) = self.derive(rows, cols, Op::Leaf, false, &[x]) {
+            for (w, &x) in node.value.iter_mut().zip(nodes[x].value.iter()) {
+                *w = if x < 0.0 { 1.0 - tau } else { tau };
+            }
         }
+        self.note(|| Origin::ExpectileWeights(x, tau));
     }
 
     #[track_caller]
@@ -318,7 +383,8 @@ impl Inner {
         let wider = |x, y| if x == 1 { y } else { x };
         let (rows, cols) = (wider(left.rows, right.rows), wider(left.cols, right.cols));
         let needs_grad = left.needs_grad || right.needs_grad;
-        let (nodes, node) = self.push(rows, cols, Op::Binary(op, a, b), needs_grad);
+        let derived = self.derive(rows, cols, Op::Binary(op, a, b), needs_grad, &[a, b]);
+        let Some((nodes, node)) = derived else { return };
         let (a, b) = (&nodes[a], &nodes[b]);
         for row in 0..rows {
             for col in 0..cols {
@@ -333,7 +399,8 @@ impl Inner {
         let Node { rows, cols, needs_grad, .. } = self.nodes[x];
         let whole = matches!(op, Reduce::Sum | Reduce::Mean);
         assert!(rows * cols > 0 || op == Reduce::Sum, "an empty {rows} x {cols} matrix has no {}", op.name());
-        let (nodes, node) = self.push(if whole { 1 } else { rows }, 1, Op::Reduce(op, x), needs_grad);
+        let height = if whole { 1 } else { rows };
+        let Some((nodes, node)) = self.derive(height, 1, Op::Reduce(op, x), needs_grad, &[x]) else { return };
         let x = &nodes[x].value;
         // Sums in f64: the order then hardly matters, and large batches lose nothing.
         let sum = |x: &[f32]| x.iter().map(|&x| f64::from(x)).sum::<f64>();
@@ -362,7 +429,7 @@ impl Inner {
         );
         let (rows, cols) = (to.0 - from.0, to.1 - from.1);
         let op = Op::Slice { x, row: from.0, col: from.1 };
-        let (nodes, node) = self.push(rows, cols, op, needs_grad);
+        let Some((nodes, node)) = self.derive(rows, cols, op, needs_grad, &[x]) else { return };
         for row in 0..rows {
             let source = &nodes[x].value[(from.0 + row) * width + from.1..][..cols];
             node.value[row * cols..][..cols].copy_from_slice(source);
@@ -371,7 +438,8 @@ impl Inner {
 
     pub(crate) fn normalize_rows(&mut self, x: usize, epsilon: f32) {
         let Node { rows, cols, needs_grad, .. } = self.nodes[x];
-        let (nodes, node) = self.push(rows, cols, Op::NormalizeRows { x, epsilon }, needs_grad);
+        let op = Op::NormalizeRows { x, epsilon };
+        let Some((nodes, node)) = self.derive(rows, cols, op, needs_grad, &[x]) else { return };
         for (y, x) in rows_of_mut(&mut node.value, cols).zip(rows_of(&nodes[x].value, cols)) {
             let (mean, inverse) = mean_and_inverse_deviation(x, epsilon);
             y.iter_mut().zip(x).for_each(|(y, &x)| *y = ((f64::from(x) - mean) * inverse) as f32);
@@ -380,7 +448,9 @@ impl Inner {
 
     pub(crate) fn log_softmax_cols(&mut self, x: usize) {
         let Node { rows, cols, needs_grad, .. } = self.nodes[x];
-        let (nodes, node) = self.push(rows, cols, Op::LogSoftmaxCols(x), needs_grad);
+        let Some((nodes, node)) = self.derive(rows, cols, Op::LogSoftmaxCols(x), needs_grad, &[x]) else {
+            return;
+        };
         for (y, x) in rows_of_mut(&mut node.value, cols).zip(rows_of(&nodes[x].value, cols)) {
             // Measured from the largest, so that no power overflows and one of them is 1.
             let largest = f64::from(fold(x, Binary::Max));
@@ -391,7 +461,8 @@ impl Inner {
 
     pub(crate) fn repeat_rows(&mut self, x: usize, times: usize) {
         let Node { rows, cols, needs_grad, .. } = self.nodes[x];
-        let (nodes, node) = self.push(rows * times, cols, Op::RepeatRows { x, times }, needs_grad);
+        let op = Op::RepeatRows { x, times };
+        let Some((nodes, node)) = self.derive(rows * times, cols, op, needs_grad, &[x]) else { return };
         for (row, copy) in rows_of_mut(&mut node.value, cols).enumerate() {
             copy.copy_from_slice(&nodes[x].value[row / times * cols..][..cols]);
         }
@@ -401,7 +472,7 @@ impl Inner {
     pub(crate) fn reshape(&mut self, x: usize, rows: usize, cols: usize) {
         let Node { rows: height, cols: width, needs_grad, .. } = self.nodes[x];
         assert_eq!(rows * cols, height * width, "{height} x {width} entries cannot fill {rows} x {cols}");
-        let (nodes, node) = self.push(rows, cols, Op::Reshape(x), needs_grad);
+        let Some((nodes, node)) = self.derive(rows, cols, Op::Reshape(x), needs_grad, &[x]) else { return };
         node.value.copy_from_slice(&nodes[x].value);
     }
 
@@ -410,10 +481,11 @@ impl Inner {
     pub(crate) fn concat(&mut self, first: usize, by_cols: bool) {
         let count = self.parts.len() - first;
         assert!(count > 0, "nothing to concatenate");
-        let (mut rows, mut cols, mut needs_grad) = (0, 0, false);
+        let (mut rows, mut cols, mut needs_grad, mut known) = (0, 0, false, true);
         for (i, &part) in self.parts[first..].iter().enumerate() {
             let node = &self.nodes[part as usize];
             needs_grad |= node.needs_grad;
+            known &= node.known;
             if by_cols {
                 assert!(i == 0 || node.rows == rows, "cannot put {} rows beside {rows}", node.rows);
                 (rows, cols) = (node.rows, cols + node.cols);
@@ -422,8 +494,12 @@ impl Inner {
                 (rows, cols) = (rows + node.rows, node.cols);
             }
         }
+        let op = Op::Concat { first, count, by_cols };
+        if !known {
+            return self.push_unknown(rows, cols, op, needs_grad);
+        }
         let parts = std::mem::take(&mut self.parts);
-        let (nodes, node) = self.push(rows, cols, Op::Concat { first, count, by_cols }, needs_grad);
+        let (nodes, node) = self.push(rows, cols, op, needs_grad);
         let mut at = 0;
         for &part in &parts[first..] {
             let part = &nodes[part as usize];

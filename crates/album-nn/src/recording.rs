@@ -1,8 +1,8 @@
 //! What a tape computed, as data, for writing it in another form.
 
 use crate::mlp::Mlp;
-use crate::ops::{Binary, Op, Reduce, Unary};
-use crate::tape::{Inner, Tape};
+use crate::ops::{Binary, NormalBins, Op, Reduce, Unary};
+use crate::tape::{Inner, Node, Tape};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -11,8 +11,10 @@ use std::sync::Arc;
 pub struct Recording {
     /// All values in the order in which they were computed.
     pub values: Vec<Recorded>,
-    /// The networks that were applied, each once.
+    /// The networks that were applied or read, each once.
     pub nets: Vec<Mlp>,
+    /// The [`Mlp::id`] of each when it was.
+    pub ids: Vec<u64>,
 }
 
 /// A value and how it came to be.
@@ -22,10 +24,12 @@ pub struct Recorded {
     pub rows: usize,
     /// Its columns.
     pub cols: usize,
-    /// Its entries, row by row.
+    /// Its entries, row by row; none where they are computed elsewhere.
     pub value: Vec<f32>,
     /// How it was computed.
     pub origin: Origin,
+    /// Whether anything trained is behind it.
+    pub needs_grad: bool,
 }
 
 /// How a value was computed.
@@ -34,6 +38,8 @@ pub struct Recorded {
 pub enum Origin {
     /// Given from outside.
     Given,
+    /// This number everywhere.
+    Filled(f32),
     /// Computed off the tape from these values.
     Hidden(Vec<usize>),
     /// The tape does not know.
@@ -44,6 +50,15 @@ pub enum Origin {
         x: usize,
         /// The network.
         net: usize,
+        /// Whether gradients reach its weights.
+        collect: bool,
+    },
+    /// The matrix of a network that is only that, by its place in [`Recording::nets`].
+    Parameter {
+        /// The network.
+        net: usize,
+        /// Whether gradients reach it.
+        collect: bool,
     },
     /// A function of each entry.
     Unary(Unary, usize),
@@ -53,6 +68,45 @@ pub enum Origin {
     Reduce(Reduce, usize),
     /// Values side by side.
     Beside(Vec<usize>),
+    /// Values below each other.
+    Below(Vec<usize>),
+    /// The part that starts at this row and column.
+    Slice {
+        /// The operand.
+        x: usize,
+        /// The first row.
+        row: usize,
+        /// The first column.
+        col: usize,
+    },
+    /// The same entries in another shape.
+    Reshape(usize),
+    /// The logarithms of the probabilities of each row's logits.
+    LogSoftmaxCols(usize),
+    /// Of each row of `x` the entry in the column that `columns` names.
+    PickCols {
+        /// The operand.
+        x: usize,
+        /// A column of indices.
+        columns: usize,
+    },
+    /// The same value, where gradients stop.
+    Detached(usize),
+    /// 1 where an entry is at least this number, else 0.
+    Ge(usize, f32),
+    /// Weights of the expectile of this level.
+    ExpectileWeights(usize, f32),
+    /// The place of the largest entry of each row, the first of equals.
+    ArgmaxCols(usize),
+    /// The masses of normal distributions around the entries of a column.
+    NormalMasses(usize, NormalBins),
+    /// The gradient of the number `of` by `x`, past the weights of networks.
+    GradientBy {
+        /// The number.
+        of: usize,
+        /// The operand.
+        x: usize,
+    },
     /// Each row to mean 0 and variance 1.
     NormalizeRows {
         /// The operand.
@@ -67,15 +121,6 @@ pub enum Origin {
         /// How often.
         times: usize,
     },
-    /// Columns of a value, as many as this one has.
-    Columns {
-        /// The operand.
-        x: usize,
-        /// The first of them.
-        from: usize,
-    },
-    /// Anything else, from these values.
-    Other(Vec<usize>),
 }
 
 impl Origin {
@@ -83,15 +128,26 @@ impl Origin {
     pub fn operands(&self) -> Option<Vec<usize>> {
         Some(match self {
             Origin::Unknown => return None,
-            Origin::Given => Vec::new(),
-            Origin::Hidden(from) | Origin::Beside(from) | Origin::Other(from) => from.clone(),
-            Origin::Binary(_, a, b) => vec![*a, *b],
+            Origin::Given | Origin::Filled(_) | Origin::Parameter { .. } => Vec::new(),
+            Origin::Hidden(from) | Origin::Beside(from) | Origin::Below(from) => from.clone(),
+            Origin::Binary(_, a, b)
+            | Origin::PickCols { x: a, columns: b }
+            | Origin::GradientBy { of: a, x: b } => {
+                vec![*a, *b]
+            }
             Origin::Apply { x, .. }
             | Origin::Unary(_, x)
             | Origin::Reduce(_, x)
+            | Origin::Slice { x, .. }
+            | Origin::Reshape(x)
+            | Origin::LogSoftmaxCols(x)
+            | Origin::Detached(x)
+            | Origin::Ge(x, _)
+            | Origin::ExpectileWeights(x, _)
+            | Origin::ArgmaxCols(x)
+            | Origin::NormalMasses(x, _)
             | Origin::NormalizeRows { x, .. }
-            | Origin::RepeatRows { x, .. }
-            | Origin::Columns { x, .. } => vec![*x],
+            | Origin::RepeatRows { x, .. } => vec![*x],
         })
     }
 }
@@ -100,7 +156,16 @@ impl Origin {
 #[derive(Default)]
 pub(crate) struct Notes {
     origins: HashMap<usize, Origin>,
-    nets: Vec<Mlp>,
+    nets: Vec<(u64, Mlp)>,
+    /// Of a tape that defers: the networks whose weights are elsewhere.
+    elsewhere: Option<Vec<u64>>,
+}
+
+impl Notes {
+    pub(crate) fn clear(&mut self) {
+        self.origins.clear();
+        self.nets.clear();
+    }
 }
 
 impl Inner {
@@ -112,16 +177,31 @@ impl Inner {
         }
     }
 
-    /// Notes that the newest node is a network applied to `x`.
-    pub(crate) fn note_net(&mut self, x: usize, net: &Mlp) {
+    /// The same for a node that comes from a network, which `origin` is told the place of.
+    pub(crate) fn note_net(&mut self, net: &Mlp, origin: impl FnOnce(usize) -> Origin) {
         let newest = self.live - 1;
         let Some(notes) = &mut self.notes else { return };
-        let known = notes.nets.iter().position(|known| Arc::ptr_eq(known.weights(), net.weights()));
-        let net = known.unwrap_or_else(|| {
-            notes.nets.push(net.clone());
+        // What acts with copies means the same network; in training a target that has not moved yet is another one.
+        let apart = notes.elsewhere.is_some();
+        let same = |(id, known): &(u64, Mlp)| {
+            *id == net.id() || (!apart && Arc::ptr_eq(known.weights(), net.weights()))
+        };
+        let place = notes.nets.iter().position(same).unwrap_or_else(|| {
+            notes.nets.push((net.id(), net.clone()));
             notes.nets.len() - 1
         });
-        notes.origins.insert(newest, Origin::Apply { x, net });
+        notes.origins.insert(newest, origin(place));
+    }
+
+    /// Whether networks are computed elsewhere.
+    pub(crate) fn defers(&self) -> bool {
+        self.notes.as_ref().is_some_and(|notes| notes.elsewhere.is_some())
+    }
+
+    /// Whether the weights of a network are.
+    pub(crate) fn is_elsewhere(&self, net: &Mlp) -> bool {
+        let elsewhere = self.notes.as_ref().and_then(|notes| notes.elsewhere.as_ref());
+        elsewhere.is_some_and(|ids| ids.contains(&net.id()))
     }
 
     fn origin(&self, i: usize) -> Origin {
@@ -135,37 +215,46 @@ impl Inner {
             Op::Reduce(op, x) => Origin::Reduce(op, x),
             Op::Concat { first, count, by_cols } => {
                 let parts = self.parts[first..first + count].iter().map(|&part| part as usize).collect();
-                if by_cols { Origin::Beside(parts) } else { Origin::Other(parts) }
+                if by_cols { Origin::Beside(parts) } else { Origin::Below(parts) }
             }
             Op::NormalizeRows { x, epsilon } => Origin::NormalizeRows { x, epsilon },
             Op::RepeatRows { x, times } => Origin::RepeatRows { x, times },
-            Op::Slice { x, col, .. } if self.nodes[x].rows == self.nodes[i].rows => {
-                Origin::Columns { x, from: col }
-            }
-            Op::Slice { x, .. } | Op::LogSoftmaxCols(x) | Op::Reshape(x) => Origin::Other(vec![x]),
-            Op::PickCols { x, columns } => Origin::Other(vec![x, columns]),
+            Op::Slice { x, row, col } => Origin::Slice { x, row, col },
+            Op::LogSoftmaxCols(x) => Origin::LogSoftmaxCols(x),
+            Op::Reshape(x) => Origin::Reshape(x),
+            Op::PickCols { x, columns } => Origin::PickCols { x, columns },
         }
     }
 }
 
 impl Tape {
-    /// A tape that also keeps which networks are applied, for [`Tape::recording`]. One step of it can be recorded.
+    /// A tape that also keeps which networks are applied, for [`Tape::recording`].
     pub fn that_records(pool: &crate::Pool) -> Self {
         let mut tape = Tape::new(pool);
         tape.inner.get_mut().notes = Some(Notes::default());
         tape
     }
 
-    /// Everything computed so far.
+    /// A tape for an engine elsewhere, which is told by [`Tape::recording`] what to compute: nothing that depends on what
+    /// a network returns is computed here. The weights of the networks with these [`Mlp::id`]s are elsewhere, too.
+    pub fn that_defers(pool: &crate::Pool, elsewhere: Vec<u64>) -> Self {
+        let mut tape = Tape::that_records(pool);
+        tape.inner.get_mut().notes = Some(Notes { elsewhere: Some(elsewhere), ..Notes::default() });
+        tape
+    }
+
+    /// Everything recorded so far.
     pub fn recording(&self) -> Recording {
         let inner = self.inner.borrow();
         let recorded = |i: usize| {
             let node = &inner.nodes[i];
-            let value = node.value.to_vec();
-            Recorded { rows: node.rows, cols: node.cols, value, origin: inner.origin(i) }
+            let value = if node.known { node.value.to_vec() } else { Vec::new() };
+            let Node { rows, cols, needs_grad, .. } = *node;
+            Recorded { rows, cols, value, origin: inner.origin(i), needs_grad }
         };
-        let nets = inner.notes.as_ref().map_or_else(Vec::new, |notes| notes.nets.clone());
-        Recording { values: (0..inner.live).map(recorded).collect(), nets }
+        let notes = inner.notes.as_ref().map_or(&[][..], |notes| &notes.nets);
+        let (ids, nets) = notes.iter().cloned().unzip();
+        Recording { values: (0..inner.live).map(recorded).collect(), nets, ids }
     }
 }
 
@@ -192,10 +281,35 @@ mod tests {
         assert_eq!(recording.nets.len(), 1, "a clone is the same network");
         let origin = |var: crate::Var<'_>| recording.values[var.place()].origin.clone();
         assert_eq!(origin(s), Origin::Given);
-        assert_eq!(origin(y), Origin::Apply { x: 2, net: 0 });
+        assert_eq!(origin(y), Origin::Apply { x: 2, net: 0, collect: false });
         assert_eq!(origin(z).operands().unwrap(), [5, 6]);
         assert_eq!(origin(hidden), Origin::Hidden(vec![z.place()]));
-        assert_eq!(origin(second), Origin::Columns { x: y.place(), from: 1 });
-        assert_eq!(origin(detached).operands(), None);
+        assert_eq!(origin(second), Origin::Slice { x: y.place(), row: 0, col: 1 });
+        assert_eq!(origin(detached), Origin::Detached(hidden.place()));
+    }
+
+    #[test]
+    fn a_tape_that_defers_computes_only_what_no_network_is_behind() {
+        let net = Mlp::new(MlpSpec::new(2, &[4], 2), &mut ChaCha8Rng::seed_from_u64(0));
+        let (trained, fixed) =
+            (net.clone(), Mlp::new(MlpSpec::parameter(1, 2), &mut ChaCha8Rng::seed_from_u64(1)));
+        let mut tape = Tape::that_defers(&Pool::new(1), vec![net.id(), trained.id()]);
+        for _ in 0..2 {
+            let tape = tape.begin();
+            let s = tape.constant_slice(1, 2, &[0.5, -1.0]);
+            let known = 2.0 * s + tape.parameter_frozen(&fixed);
+            let unknown = (tape.apply(&trained, known) * tape.apply_frozen(&net, s)).mean();
+            let by = unknown.gradient_by(known);
+            let recording = tape.recording();
+            assert_eq!(recording.ids, [fixed.id(), trained.id(), net.id()], "a clone is another network");
+            assert_eq!(known.with_value(<[f32]>::to_vec), [1.0, -2.0]);
+            let value = |var: crate::Var<'_>| recording.values[var.place()].clone();
+            assert_eq!(
+                (value(unknown).value, value(unknown).rows, value(unknown).needs_grad),
+                (vec![], 1, true)
+            );
+            assert_eq!(value(by).origin, Origin::GradientBy { of: unknown.place(), x: known.place() });
+            assert_eq!((value(by).rows, value(by).cols, value(by).needs_grad), (1, 2, false));
+        }
     }
 }

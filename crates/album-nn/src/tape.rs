@@ -31,6 +31,8 @@ pub(crate) struct Node {
     pub(crate) op: Op,
     /// Whether anything trainable (or a [`Tape::variable`]) is behind this value.
     pub(crate) needs_grad: bool,
+    /// Whether the value was computed: on a tape that defers, what networks return is not.
+    pub(crate) known: bool,
     pub(crate) value: Buffer,
     /// Meaningful only if `has_grad`.
     pub(crate) grad: Buffer,
@@ -105,6 +107,9 @@ impl Tape {
         let inner = self.inner.get_mut();
         inner.live = 0;
         inner.parts.clear();
+        if let Some(notes) = &mut inner.notes {
+            notes.clear();
+        }
         inner.applications[..inner.live_applications].iter_mut().for_each(Application::release);
         inner.live_applications = 0;
         // Buffers of networks that are gone must not pile up; those that rest for some steps keep theirs.
@@ -152,8 +157,9 @@ impl Tape {
     ) -> Var<'t> {
         let from = from.map(|var| self.own(var));
         let mut inner = self.inner.borrow_mut();
-        let (nodes, node) = inner.push(rows, cols, Op::Leaf, false);
-        fill(from.map(|i| &nodes[i].value[..]), &mut node.value);
+        if let Some((nodes, node)) = inner.derive(rows, cols, Op::Leaf, false, &from) {
+            fill(from.map(|i| &nodes[i].value[..]), &mut node.value);
+        }
         inner.note(|| Origin::Hidden(from.to_vec()));
         Var::new(self, inner.live - 1)
     }
@@ -168,7 +174,7 @@ impl Tape {
         let mut inner = self.inner.borrow_mut();
         let (_, node) = inner.push(rows, cols, Op::Leaf, false);
         node.value.fill(x);
-        inner.note(|| Origin::Given);
+        inner.note(|| Origin::Filled(x));
         Var::new(self, inner.live - 1)
     }
 
@@ -219,7 +225,9 @@ impl Tape {
         assert_eq!(cols, inputs, "a network with {inputs} inputs cannot take {cols} columns");
         let needs_grad = collect || x_grad;
         let columns = net.output_columns();
-        if needs_grad {
+        if inner.defers() {
+            inner.push_unknown(rows, columns, Op::Leaf, needs_grad);
+        } else if needs_grad {
             let application = inner.live_applications;
             inner.live_applications += 1;
             if inner.applications.len() < inner.live_applications {
@@ -236,10 +244,10 @@ impl Tape {
             app.release();
             inner.passing = app;
         }
-        if collect {
+        if collect && !inner.defers() {
             inner.keep_gradient(net);
         }
-        inner.note_net(x, net);
+        inner.note_net(net, |net| Origin::Apply { x, net, collect });
         inner.timings.forward += started.elapsed();
         inner.operations += 2.0 * rows as f64 * net.layout().products() as f64;
         Var::new(self, inner.live - 1)
@@ -270,14 +278,18 @@ impl Tape {
         assert!(is_matrix, "a network with layers is applied, not read");
         let inner = &mut *self.inner.borrow_mut();
         let op = if collect { Op::Parameter { net: parameter.id() } } else { Op::Leaf };
-        let (_, node) = inner.push(spec.inputs, spec.outputs, op, collect);
-        for_each_row(spec.inputs, spec.outputs, |place, at, len| {
-            node.value[at..][..len].copy_from_slice(&parameter.weights().params[place..][..len]);
-        });
-        if collect {
+        if inner.is_elsewhere(parameter) {
+            inner.push_unknown(spec.inputs, spec.outputs, op, collect);
+        } else {
+            let (_, node) = inner.push(spec.inputs, spec.outputs, op, collect);
+            for_each_row(spec.inputs, spec.outputs, |place, at, len| {
+                node.value[at..][..len].copy_from_slice(&parameter.weights().params[place..][..len]);
+            });
+        }
+        if collect && !inner.defers() {
             inner.keep_gradient(parameter);
         }
-        inner.note(|| Origin::Given);
+        inner.note_net(parameter, |net| Origin::Parameter { net, collect });
         Var::new(self, inner.live - 1)
     }
 
@@ -335,6 +347,7 @@ impl Tape {
     #[track_caller]
     pub(crate) fn backward(&self, loss: usize) -> Gradients<'_> {
         let inner = &mut *self.inner.borrow_mut();
+        assert!(!inner.defers(), "a tape that defers has no values to differentiate");
         {
             let node = &inner.nodes[loss];
             let (rows, cols) = (node.rows, node.cols);
@@ -361,10 +374,15 @@ impl Tape {
     pub(crate) fn gradient_by(&self, of: usize, x: usize) {
         let inner = &mut *self.inner.borrow_mut();
         assert!(
-            inner.nodes[of].value.len() == 1 && x < of,
+            (inner.nodes[of].rows, inner.nodes[of].cols) == (1, 1) && x < of,
             "the gradient of a single number by an earlier value"
         );
         assert!(!inner.differentiated, "the backward pass of this step is over");
+        if inner.defers() {
+            let (rows, cols) = (inner.nodes[x].rows, inner.nodes[x].cols);
+            inner.push_unknown(rows, cols, Op::Leaf, false);
+            return inner.note(|| Origin::GradientBy { of, x });
+        }
         if inner.nodes[of].needs_grad {
             accumulator(&mut inner.nodes[of]).1[0] = 1.0;
             for i in (x + 1..=of).rev() {
@@ -381,6 +399,7 @@ impl Tape {
             node.value.fill(0.0);
         }
         inner.nodes[..=of].iter_mut().for_each(|node| node.has_grad = false);
+        inner.note(|| Origin::GradientBy { of, x });
     }
 
     /// Passes the gradient of node `i` on; without `weights`, past the parameters of networks.
@@ -474,8 +493,31 @@ impl Inner {
         node.op = op;
         node.needs_grad = needs_grad;
         node.has_grad = false;
+        node.known = true;
         node.value.resize(rows * cols);
         (before, node)
+    }
+
+    /// As [`Inner::push`] for a value that is computed from others; `None` where one of these is not known.
+    pub(crate) fn derive(
+        &mut self,
+        rows: usize,
+        cols: usize,
+        op: Op,
+        needs_grad: bool,
+        from: &[usize],
+    ) -> Option<(&[Node], &mut Node)> {
+        if from.iter().all(|&i| self.nodes[i].known) {
+            return Some(self.push(rows, cols, op, needs_grad));
+        }
+        self.push_unknown(rows, cols, op, needs_grad);
+        None
+    }
+
+    /// Takes the next slot for a value that is not computed here.
+    pub(crate) fn push_unknown(&mut self, rows: usize, cols: usize, op: Op, needs_grad: bool) {
+        let (_, node) = self.push(0, 0, op, needs_grad);
+        (node.rows, node.cols, node.known) = (rows, cols, false);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use crate::matrix::Matrix;
-use crate::ops::{Binary, Reduce, Unary};
+use crate::ops::{Binary, NormalBins, Reduce, Unary};
 use crate::tape::{Gradients, Inner, Tape};
 
 /// A matrix on a [`Tape`]: a value, and a place in the computation.
@@ -92,8 +92,14 @@ impl<'t> Var<'t> {
     }
 
     /// Looks at the value, row by row, without copying it. `f` must not use the tape.
+    ///
+    /// # Panics
+    /// If a tape that defers has left it to others to compute.
+    #[track_caller]
     pub fn with_value<T>(self, f: impl FnOnce(&[f32]) -> T) -> T {
-        f(&self.tape.inner.borrow().nodes[self.index()].value)
+        let node = &self.tape.inner.borrow().nodes[self.index()];
+        assert!(node.known, "this value is computed elsewhere");
+        f(&node.value)
     }
 
     /// The same value, where gradients stop.
@@ -290,6 +296,27 @@ impl<'t> Var<'t> {
     #[must_use]
     pub fn ge(self, threshold: f32) -> Var<'t> {
         self.record(|inner| inner.ge(self.index(), threshold))
+    }
+
+    /// The place of the largest entry of each row as a column, the first of equals; no gradient passes.
+    ///
+    /// # Panics
+    /// If there are no columns.
+    #[must_use]
+    #[track_caller]
+    pub fn argmax_cols(self) -> Var<'t> {
+        self.record(|inner| inner.argmax_cols(self.index()))
+    }
+
+    /// The masses of the normal distribution around each entry of this column in bins side by side, of their sum 1; the
+    /// entries are first limited to the range of the bins. No gradient passes.
+    ///
+    /// # Panics
+    /// If this is not a column.
+    #[must_use]
+    #[track_caller]
+    pub fn normal_masses(self, bins: NormalBins) -> Var<'t> {
+        self.record(|inner| inner.normal_masses(self.index(), bins))
     }
 
     /// The entry of each row in the column that `columns` (one number a row) names, as a column.

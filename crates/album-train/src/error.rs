@@ -136,6 +136,17 @@ pub enum TrainError {
         checkpoint: Option<u64>,
     },
 
+    /// A device that failed.
+    #[error("step {step}: {source}; {}", kept(.checkpoint))]
+    Device {
+        /// Updates done.
+        step: u64,
+        /// What the device says.
+        source: AgentError,
+        /// The step of the last checkpoint.
+        checkpoint: Option<u64>,
+    },
+
     /// An agent changed the names of its metrics during a run.
     #[error("{}: found metrics `{found}`, expected `{expected}` as in the file's first line", .path.display())]
     Columns {
@@ -234,7 +245,7 @@ impl TrainError {
             | TrainError::Locked { .. }
             | TrainError::Signals(_)
             | TrainError::Thread(_) => true,
-            TrainError::Environments { .. } => true,
+            TrainError::Environments { .. } | TrainError::Device { .. } => true,
             _ => false,
         }
     }

@@ -61,6 +61,9 @@ pub struct RunResult {
     pub weights_sha256: String,
     /// SHA-256 of the dataset's contents.
     pub dataset_sha256: String,
+    /// The device that the last part of the run was trained on, where that is another one than the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Versions of what made it.
     pub versions: BTreeMap<String, String>,
 }
@@ -99,6 +102,7 @@ impl RunResult {
             weights_sha256,
             dataset_sha256: identity.dataset.clone(),
             eval_seconds: progress.eval_seconds,
+            device: None,
             versions: BTreeMap::from([
                 ("album".into(), env!("CARGO_PKG_VERSION").into()),
                 ("checkpoint".into(), crate::checkpoint::FORMAT.to_string()),

@@ -219,6 +219,7 @@ impl Trainer<'_> {
             let asked = (logging || self.schedule.checks(step + 1)).then_some(&mut metrics);
             let asking = asked.is_some();
             let loss = self.agent.update(&batch, step, asked);
+            self.check_device(step, saved)?;
             progress.step += 1;
             guard::loss(loss).map_err(|bad| bad.at(progress.step, saved))?;
             if asking {
@@ -309,8 +310,14 @@ impl Trainer<'_> {
     /// The agent's state, if all of it is finite.
     fn checked_state(&self, progress: &Progress, saved: Option<u64>) -> Result<AgentState, TrainError> {
         let state = self.agent.state();
+        self.check_device(progress.step, saved)?;
         guard::state(&state).map_err(|bad| bad.at(progress.step, saved))?;
         Ok(state)
+    }
+
+    /// Whether what the agent computes with is still there.
+    fn check_device(&self, step: u64, checkpoint: Option<u64>) -> Result<(), TrainError> {
+        self.agent.failure().map_or(Ok(()), |source| Err(TrainError::Device { step, source, checkpoint }))
     }
 
     /// Hands a copy of the policy to a thread that evaluates it.
@@ -378,6 +385,7 @@ impl Trainer<'_> {
     fn finish(&mut self, progress: &Progress, finished: bool) -> Result<RunResult, TrainError> {
         let weights = weights_sha256(&self.agent.state());
         let mut result = RunResult::new(self.identity, progress, finished, self.agent.parameters(), weights);
+        result.device = self.agent.device();
         result.data_episodes = Some(self.dataset.episodes().len());
         result.held_out_episodes = self.held_out.map(|data| data.episodes().len());
         if finished {

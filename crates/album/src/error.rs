@@ -107,6 +107,16 @@ impl From<album_train::TrainError> for Error {
     }
 }
 
+impl From<album_xla::XlaError> for Error {
+    fn from(error: album_xla::XlaError) -> Self {
+        use album_xla::XlaError::{Compile, OutOfMemory, Plugin};
+        match error {
+            OutOfMemory { .. } | Compile { .. } | Plugin { .. } => Error::Tool(error.to_string()),
+            _ => Error::Config(error.to_string()),
+        }
+    }
+}
+
 impl From<album_agents::AgentError> for Error {
     fn from(error: album_agents::AgentError) -> Self {
         Error::Config(error.to_string())

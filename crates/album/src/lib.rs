@@ -85,6 +85,7 @@ mod resources;
 pub mod rollouts;
 pub mod run;
 pub mod setup;
+pub mod setup_xla;
 pub mod sizes;
 pub mod solve;
 pub mod track;

@@ -20,6 +20,7 @@ use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
     Evaluator, Event, Identity, Probe, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
 };
+use album_xla::Device;
 use std::path::{Path, PathBuf};
 
 /// Locked by the process that works on a run; not part of the run.
@@ -120,6 +121,12 @@ impl Run {
         let evaluator = Evaluator { envs, episodes, paths: 0, background: false, score_range };
         self.evaluator = (episodes > 0).then_some(evaluator);
         Ok(self)
+    }
+
+    /// The same run, trained on a device.
+    pub fn on(mut self, device: &Device) -> Self {
+        self.agent.move_to(device);
+        self
     }
 
     fn identity(&self) -> Result<Identity, Error> {

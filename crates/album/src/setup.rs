@@ -206,7 +206,7 @@ fn answer(envs: &mut dyn EnvPool, environment: &str) -> Result<bool, EnvError> {
     }
 }
 
-fn failure(error: EnvError) -> Error {
+pub(crate) fn failure(error: EnvError) -> Error {
     match &error {
         EnvError::Python(e) if !e.is_io() => Error::Config(error.to_string()),
         _ => Error::Tool(error.to_string()),

@@ -2,7 +2,7 @@
 //! `y` becomes the masses that a normal distribution around it has in the bins, cut off at the ends of the range.
 
 use crate::parts::critic::Aggregate;
-use album_nn::{Tape, Var};
+use album_nn::{NormalBins, Tape, Var};
 
 /// Bins of equal width.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,43 +44,21 @@ impl Bins {
     /// The HL-Gauss distributions around a column of numbers, which are first clipped to the range.
     pub fn around<'t>(&self, y: Var<'t>) -> Var<'t> {
         let sigma = self.sigma * self.width();
-        y.tape().constant_of([y], y.rows(), self.count, |[y], out| {
-            for (&y, masses) in y.iter().zip(out.chunks_exact_mut(self.count)) {
-                let y = f64::from(y).clamp(self.low, self.high);
-                let below = |i: usize| {
-                    let edge = self.low + i as f64 * self.width();
-                    0.5 * libm::erfc((y - edge) / (sigma * std::f64::consts::SQRT_2))
-                };
-                let whole = below(self.count) - below(0);
-                for (i, mass) in masses.iter_mut().enumerate() {
-                    *mass = ((below(i + 1) - below(i)) / whole) as f32;
-                }
-            }
-        })
+        y.normal_masses(NormalBins { low: self.low, high: self.high, count: self.count, sigma })
     }
 
     /// One distribution for each row from those of all members: their mean, or that of the least expectation.
     pub fn aggregate<'t>(&self, log_p: Var<'t>, members: usize, aggregate: Aggregate) -> Var<'t> {
         let (rows, m) = (log_p.rows() / members, self.count);
-        let (p, means) = (log_p.exp(), self.expectation(log_p, members));
-        log_p.tape().constant_of([p, means], rows, m, |[p, means], out| {
-            for (row, out) in out.chunks_exact_mut(m).enumerate() {
-                let of = |i: usize| &p[(row * members + i) * m..][..m];
-                match aggregate {
-                    Aggregate::Mean => {
-                        out.fill(0.0);
-                        for i in 0..members {
-                            out.iter_mut().zip(of(i)).for_each(|(out, p)| *out += p / members as f32);
-                        }
-                    }
-                    Aggregate::Min => {
-                        let means = &means[row * members..][..members];
-                        let least = (0..members).min_by(|&i, &j| means[i].total_cmp(&means[j]));
-                        out.copy_from_slice(of(least.unwrap_or(0)));
-                    }
-                }
-            }
-        })
+        let p = log_p.exp().detach().reshape(rows, members * m);
+        let of = |i: usize| p.slice_cols(i * m, (i + 1) * m);
+        // Of the least, 1 for the member that has it and 0 for the others.
+        let least = (-self.expectation(log_p, members)).argmax_cols();
+        let share = |i: usize| match aggregate {
+            Aggregate::Mean => of(i) / members as f32,
+            Aggregate::Min => (1.0 - (least - i as f32).abs().ge(0.5)) * of(i),
+        };
+        (1..members).fold(share(0), |sum, i| sum + share(i))
     }
 }
 

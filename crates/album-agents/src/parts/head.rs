@@ -43,7 +43,7 @@ impl Head {
             Head::Gaussian(_) => measures.mean("actor/mse", (output - a).square()),
             // 1 where the difference of two indices lies strictly between -1/2 and 1/2.
             Head::Choices(_) => {
-                measures.mean("actor/accuracy", 1.0 - (most_likely(output) - a).abs().ge(0.5))
+                measures.mean("actor/accuracy", 1.0 - (output.argmax_cols() - a).abs().ge(0.5))
             }
         };
     }
@@ -59,11 +59,6 @@ impl Head {
             }
         })
     }
-}
-
-/// The index of the largest entry of each row, the first of equals.
-fn most_likely(logits: Var<'_>) -> Var<'_> {
-    best_supported(logits, logits, 1.0)
 }
 
 /// The index of the largest `q` of each row among the choices that are at least `threshold` times as likely as the most
@@ -127,7 +122,7 @@ mod tests {
         assert_eq!(best(1.0), [0.0, 0.0], "the most likely one alone");
         assert_eq!(best(0.4), [1.0, 0.0]);
         assert_eq!(best(0.1), [2.0, 2.0], "all of them");
-        assert_eq!(most_likely(q).with_value(<[f32]>::to_vec), [2.0, 2.0]);
+        assert_eq!(q.argmax_cols().with_value(<[f32]>::to_vec), [2.0, 2.0]);
     }
 
     #[test]

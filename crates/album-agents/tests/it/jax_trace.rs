@@ -7,6 +7,7 @@ use album_agents::{Agent, Common, Learner, Metrics};
 use album_data::{Batch, Dataset, Rows, Segments};
 use album_nn::Pool;
 use album_tabular::Coefficients;
+use album_xla::Device;
 use serde_json::Value;
 
 const K: usize = 25;
@@ -66,6 +67,17 @@ fn close(what: &str, found: &[f32], expected: &[f64], tolerance: f64) {
 
 #[test]
 fn a_hundred_updates_match_jax() {
+    replay(None);
+}
+
+#[test]
+fn a_hundred_updates_on_a_device_match_jax() {
+    if let Some(device) = crate::support::device() {
+        replay(Some(&device));
+    }
+}
+
+fn replay(device: Option<&Device>) {
     let trace: Value = serde_json::from_str(include_str!("../data/album_trace.json")).unwrap();
     let shape = |name: &str| trace["shape"][name].as_u64().unwrap() as usize;
     let (rows, batches) = (shape("rows"), trace["batches"].as_array().unwrap());
@@ -92,6 +104,9 @@ fn a_hundred_updates_match_jax() {
         }
     }
     agent.load(&state).unwrap();
+    if let Some(device) = device {
+        agent.move_to(device);
+    }
     let compare = |agent: &Learner, expected: &Value, when: &str, tolerance: f64| {
         for network in agent.state().networks {
             let expected = expected[&network.name].as_array().unwrap();

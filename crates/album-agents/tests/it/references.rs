@@ -6,6 +6,7 @@
 use album_agents::{AGENTS, Agent, AgentKind, Learner, Metrics, Noise};
 use album_data::{DType, Dataset, Npz, Rows, Segments};
 use album_nn::{Pool, Tensor};
+use album_xla::Device;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -104,7 +105,8 @@ fn slope(gradient: &[Tensor]) -> f64 {
     values.enumerate().map(|(i, &g)| f64::from(g) * (1.0 + i as f64).sin()).sum()
 }
 
-fn replay(trace: &Trace) {
+/// On a device the native tape's gradients are not looked at again.
+fn replay(trace: &Trace, device: Option<&Device>) {
     let kind = AgentKind::find(&trace.text("agent")).unwrap();
     let mut settings = kind.defaults().unwrap();
     settings.extend(trace.text("config").parse::<toml::Table>().unwrap());
@@ -118,6 +120,9 @@ fn replay(trace: &Trace) {
         }
     }
     agent.load(&state).unwrap();
+    if let Some(device) = device {
+        agent.move_to(device);
+    }
     let initial = trace.arrays.keys().filter(|name| name.starts_with("initial/")).count();
     assert_eq!(initial, state.networks.iter().map(|n| n.weights.len()).sum::<usize>(), "{}", trace.file);
 
@@ -128,7 +133,7 @@ fn replay(trace: &Trace) {
         let indices = trace.get(&format!("indices/{step}")).to_vec();
         batch.indices_mut().iter_mut().zip(indices).for_each(|(to, from)| *to = from as usize);
         segments.gather(&data, &mut batch);
-        if step == 0 {
+        if step == 0 && device.is_none() {
             let (_, gradients) = agent.gradients(&batch, 0, &mut trace.noise(0));
             for (network, gradient) in gradients {
                 trace.compare("gradient", &network, &gradient, 1e-4);
@@ -164,7 +169,7 @@ fn replay(trace: &Trace) {
 #[test]
 fn updates_match_the_references() {
     let traces = traces();
-    traces.iter().for_each(replay);
+    traces.iter().for_each(|trace| replay(trace, None));
     let seen: BTreeSet<String> = traces.iter().map(|trace| trace.text("agent")).collect();
     // ALBUM has a trace of its own, in `jax_trace.rs`.
     let missing: Vec<&str> = AGENTS
@@ -173,4 +178,12 @@ fn updates_match_the_references() {
         .filter(|name| *name != "album" && !seen.contains(*name))
         .collect();
     assert!(missing.is_empty(), "agents without a trace: {missing:?}");
+}
+
+#[test]
+fn updates_on_a_device_match_the_references() {
+    let Some(device) = crate::support::device() else { return };
+    for trace in traces() {
+        replay(&trace, Some(&device));
+    }
 }

@@ -2,7 +2,9 @@
 
 use crate::output;
 use album::Error as Failure;
+use album_experiments::bench::on_device;
 use album_experiments::bench::step::{Size, measure};
+use album_xla::DeviceName;
 
 /// One training step.
 #[derive(clap::Args)]
@@ -20,8 +22,11 @@ pub struct Args {
     #[arg(long, default_value_t = 60)]
     rounds: usize,
     /// Also time other batch sizes, widths and numbers of threads
-    #[arg(long)]
+    #[arg(long, conflicts_with = "device")]
     sweep: bool,
+    /// Time the step on a device of the plugin that `album setup xla` fetched
+    #[arg(long, value_name = "xla[:N]")]
+    device: Option<DeviceName>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -29,10 +34,15 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let Args { threads, batch, width, rounds, sweep, json } = *args;
+    let Args { threads, batch, width, rounds, sweep, device, json } = *args;
     if batch == 0 || width == 0 || rounds == 0 {
         return Err(Failure::Usage("--batch, --width and --rounds must be at least 1".into()));
     }
-    let times = measure(Size { threads, batch, width }, rounds, sweep)?;
+    let size = Size { threads, batch, width };
+    if let Some(device) = device {
+        let times = on_device::measure(size, rounds, &device.open()?)?;
+        return output::show(json, &times, || times.text());
+    }
+    let times = measure(size, rounds, sweep)?;
     output::show(json, &times, || times.text())
 }

@@ -10,6 +10,7 @@ mod data_generate;
 mod data_import;
 mod data_inspect;
 mod data_record;
+mod device;
 mod export;
 mod foreign;
 mod fqe;

@@ -1,6 +1,7 @@
 //! How long a training step takes on this machine, at the sizes of antmaze-large, and an exact solution.
 
 pub mod cost;
+pub mod on_device;
 pub mod solve;
 pub mod step;
 

@@ -75,11 +75,16 @@ pub fn measure(size: Size, rounds: usize, sweep: bool) -> Result<StepTimes, Erro
     Ok(times)
 }
 
-fn time(size: Size, rounds: usize, data: &Dataset, rate: f64) -> Result<(Timing, usize), Error> {
-    let pool = Pool::new(size.threads);
+/// ALBUM with networks of a size.
+pub(super) fn learner(size: Size, data: &Dataset, pool: &Pool) -> Result<Learner, Error> {
     let paper = Config::default();
     let common = Common { hidden: vec![size.width; 4], batch_size: size.batch, ..paper.common };
-    let mut agent = Learner::new(&Config { common, ..paper }, data, 1_000_000, 0, &pool)?;
+    Ok(Learner::new(&Config { common, ..paper }, data, 1_000_000, 0, pool)?)
+}
+
+fn time(size: Size, rounds: usize, data: &Dataset, rate: f64) -> Result<(Timing, usize), Error> {
+    let pool = Pool::new(size.threads);
+    let mut agent = learner(size, data, &pool)?;
     let (laps, batch) = time_steps(&mut agent, data, rounds)?;
     let seconds = median(laps.iter().map(|lap| lap.whole));
     let gflop = agent.operations(&batch) / 1e9;

@@ -218,8 +218,8 @@ impl Builder<'_> {
                 }
                 Origin::Beside(_) => Step::Concat { parts: at },
                 Origin::NormalizeRows { epsilon, .. } => self.norm(at[0], *epsilon, value.cols),
-                Origin::Columns { x, from } => {
-                    let kernel = self.selection(policy.recording.values[*x].cols, *from, value.cols);
+                Origin::Slice { x, row: 0, col } if policy.recording.values[*x].rows == value.rows => {
+                    let kernel = self.selection(policy.recording.values[*x].cols, *col, value.cols);
                     Step::Linear { x: at[0], kernel, bias: None }
                 }
                 Origin::RepeatRows { times, .. } => Step::Repeat { x: at[0], times: *times },

@@ -5,6 +5,7 @@ use album_agents::{Agent, AgentKind, Learner, Metrics};
 use album_base::rng;
 use album_data::{ActionSpace, Batch, Dataset, Rows, Sampler, Segments};
 use album_nn::Pool;
+use album_xla::Device;
 
 /// Episodes of `rows` states with three coordinates, and actions with two; no task is solved.
 pub fn data(episodes: usize, rows: usize) -> Dataset {
@@ -73,4 +74,13 @@ pub fn batch(agent: &Learner, data: &Dataset, indices: &[usize]) -> Batch {
     batch.indices_mut().copy_from_slice(indices);
     segments.gather(data, &mut batch);
     batch
+}
+
+/// The first device of the plugin that the environment names.
+pub fn device() -> Option<Device> {
+    let Some(plugin) = std::env::var_os(album_xla::PLUGIN) else {
+        album_testing::skip("xla", "ALBUM_XLA_PLUGIN does not name a plugin");
+        return None;
+    };
+    Some(Device::all(plugin.as_ref()).unwrap().remove(0))
 }

@@ -89,6 +89,7 @@ impl Fake<'_> {
             ms_per_step: 1.0,
             wall_seconds: 60.0,
             eval_seconds: 1.0,
+            device: None,
             parameters: 10,
             weights_sha256: "00".into(),
             dataset_sha256: "11".into(),

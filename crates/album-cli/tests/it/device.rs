@@ -1,0 +1,142 @@
+//! `--device xla` and `album setup xla` from the outside.
+
+use crate::common;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TASK: &str = "pointmaze-medium-navigate-singletask-task1-v0";
+
+/// The plugin that the environment names.
+fn plugin() -> Option<OsString> {
+    let plugin = std::env::var_os("ALBUM_XLA_PLUGIN");
+    if plugin.is_none() {
+        album_testing::skip("xla", "ALBUM_XLA_PLUGIN does not name a plugin");
+    }
+    plugin
+}
+
+/// Runs `album` in a folder that is its cache, too; the plugin is the one that was set up there, unless one is named.
+fn album(folder: &Path, plugin: &str, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_album"))
+        .args(args)
+        .current_dir(folder)
+        .env("ALBUM_CACHE", folder.join("cache"))
+        .env("ALBUM_XLA_PLUGIN", plugin)
+        .output()
+        .unwrap()
+}
+
+fn json(folder: &Path, args: &[&str]) -> Value {
+    let output = album(folder, "", args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn fails(folder: &Path, plugin: &str, args: &[&str], code: i32, words: &str) {
+    let output = album(folder, plugin, args);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {message}");
+    assert!(output.stdout.is_empty() && message.contains(words), "{args:?}: no `{words}` in: {message}");
+}
+
+fn train<'a>(out: &'a str, steps: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["train", TASK, "--data", "data.npz", "--out", out, "--json", "--steps", steps];
+    args.extend(["--set", "hidden=[8,8]", "--set", "batch_size=16", "--set", "log_every=10"]);
+    args.extend(["--eval-episodes", "2", "--save-every", "20"]);
+    args.extend_from_slice(more);
+    args
+}
+
+#[test]
+fn a_run_on_a_device_can_be_stopped_and_goes_on_there_and_elsewhere() {
+    let Some(plugin) = plugin() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    common::pointmaze_data(&path.join("data.npz"));
+    let set_up = json(path, &["setup", "xla", "--json", "--plugin", plugin.to_str().unwrap()]);
+    assert!(!set_up["devices"].as_array().unwrap().is_empty(), "{set_up}");
+
+    let whole = json(path, &train("whole", "60", &["--device", "xla:0"]));
+    assert_eq!(whole["device"], set_up["devices"][0]);
+    // Shorter, then longer: as a run that was stopped at step 40. Rates do not fall, so that nothing else changes.
+    json(path, &train("stopped", "40", &["--device", "xla"]));
+    for run in ["here", "elsewhere"] {
+        Command::new("cp").args(["-r", "stopped", run]).current_dir(path).status().unwrap();
+    }
+    let here = json(path, &["resume", "here", "--steps", "60", "--device", "xla", "--json"]);
+    assert_eq!(here["weights_sha256"], whole["weights_sha256"], "the same bits on the same device");
+    let elsewhere = json(path, &["resume", "elsewhere", "--steps", "60", "--json"]);
+    assert_eq!(elsewhere["steps"], 60);
+    assert!(elsewhere["device"].is_null());
+
+    // What was learned on a device is close to what is learned without one.
+    let native = json(path, &train("native", "60", &[]));
+    assert_ne!(native["weights_sha256"], whole["weights_sha256"]);
+    let losses = |run: &str| -> Vec<f64> {
+        let text = std::fs::read_to_string(path.join(run).join("train.csv")).unwrap();
+        let mut lines = text.lines();
+        let at = lines.next().unwrap().split(',').position(|name| name == "critic/critic_loss").unwrap();
+        lines.map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect()
+    };
+    let (native, device) = (losses("native"), losses("whole"));
+    assert_eq!(native.len(), device.len());
+    for (native, device) in native.iter().zip(&device) {
+        assert!((native - device).abs() < 1e-3 * native.abs().max(0.1), "{native} against {device}");
+    }
+}
+
+#[test]
+fn what_is_no_device_is_refused_before_anything_happens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    common::pointmaze_data(&path.join("data.npz"));
+    let on = |device| train("run", "10", &["--device", device]);
+    fails(path, "", &on("xla"), 3, "no XLA plugin is set up: `album setup xla` fetches one");
+    fails(path, "", &on("cuda"), 2, "expected xla or xla:N");
+    fails(path, "/does/not/exist.so", &on("xla"), 3, "not a library that can be loaded here");
+    fails(path, "", &["setup", "xla", "--plugin", "gpu"], 2, "neither cpu, cuda12, cuda13 or tpu");
+    std::fs::write(path.join("text.so"), "not a library").unwrap();
+    fails(path, "", &["setup", "xla", "--plugin", "text.so"], 3, "not a library that can be loaded here");
+    if let Some(plugin) = plugin() {
+        fails(
+            path,
+            plugin.to_str().unwrap(),
+            &on("xla:7"),
+            3,
+            "there is no device xla:7; the plugin has one",
+        );
+    }
+    assert!(!path.join("run").exists());
+    assert!(!path.join("cache/xla-plugin.txt").exists(), "what does not work is not chosen");
+}
+
+#[test]
+fn a_plugin_that_ends_its_process_ends_only_a_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    std::fs::write(path.join("bad.c"), "#include <stdlib.h>\nvoid *GetPjrtApi(void) { abort(); }\n").unwrap();
+    let compiled =
+        Command::new("cc").args(["-shared", "-fPIC", "-o", "bad.so", "bad.c"]).current_dir(path).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return album_testing::skip("cc", "a C compiler makes the plugin of this test");
+    }
+    fails(path, "", &["setup", "xla", "--plugin", "bad.so"], 5, "the plugin ended the process that tried it");
+    // A table of another major version.
+    let other = "#include <stddef.h>\nstruct { size_t n; void *e; size_t m; void *f; int major, minor; void *calls[200]; } api = {1640, 0, 24, 0, 7, 3};\n\
+                 void *GetPjrtApi(void) { return &api; }\n";
+    std::fs::write(path.join("other.c"), other).unwrap();
+    Command::new("cc")
+        .args(["-shared", "-fPIC", "-o", "other.so", "other.c"])
+        .current_dir(path)
+        .status()
+        .unwrap();
+    fails(
+        path,
+        "",
+        &["setup", "xla", "--plugin", "other.so"],
+        3,
+        "a plugin of PJRT 7.3; this program speaks 0.81",
+    );
+}

@@ -1,0 +1,36 @@
+//! Training steps of album on any device that has a PJRT plugin: GPUs, TPUs, CPUs.
+//!
+//! A tape that defers ([`album_nn::Tape::that_defers`]) records what an algorithm asks for; a [`Session`] makes one
+//! StableHLO program of it, losses, gradients, clipping, Adam, targets and measures, and runs it on a [`Device`], where the
+//! networks stay from step to step. Algorithms are not told.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `pjrt.rs`, `abi.rs` | the C interface: the only unsafe code, and the structs of its header |
+//! | `hlo.rs` | StableHLO as text |
+//! | `emit/` | a recording and its gradients |
+//! | `step.rs`, `program.rs` | an update as data, and as one program |
+//! | `session.rs` | networks on a device, programs by what they do |
+//! | `plugin.rs` | which plugin, which device |
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod abi;
+mod emit;
+mod error;
+mod hlo;
+mod pjrt;
+mod plugin;
+mod program;
+mod session;
+mod step;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+
+pub use error::XlaError;
+pub use pjrt::{Buffer, Device, Executable, Memory};
+pub use plugin::{DeviceName, PLUGIN, choose, plugin, try_out};
+pub use session::{ProgramSize, Report, Session};
+pub use step::{Measure, Net, Role, Stage, Step};
