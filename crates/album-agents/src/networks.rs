@@ -275,7 +275,7 @@ impl Networks {
                 role: Role::Fixed,
             });
         }
-        Ok(Networks { entries, init: self.init.clone() })
+        Ok(Networks { entries, init: self.init.clone(), counted: None })
     }
 
     /// All weights and moments.
