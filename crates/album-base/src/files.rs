@@ -161,7 +161,8 @@ pub fn is_inside(path: &Path, folder: &Path) -> bool {
     matches!((whole(path), folder.canonicalize()), (Some(path), Ok(folder)) if path.starts_with(&folder))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
