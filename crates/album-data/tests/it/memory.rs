@@ -69,7 +69,7 @@ fn logs_pass_by_in_parts() {
 /// A log in memory is little more than its arrays: 40 numbers of an observation, an action, a reward and a mask.
 #[test]
 fn reading_takes_little_more_than_the_arrays() {
-    const ROWS: usize = 600_000;
+    const ROWS: usize = 800_000;
     let dir = tempfile::tempdir().unwrap();
     let (text, arrays) = (dir.path().join("log.csv"), dir.path().join("log.npz"));
     write_log(&text, ROWS);
