@@ -44,7 +44,7 @@ fn fails(folder: &Path, plugin: &str, args: &[&str], code: i32, words: &str) {
 fn train<'a>(out: &'a str, steps: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["train", TASK, "--data", "data.npz", "--out", out, "--json", "--steps", steps];
     args.extend(["--set", "hidden=[8,8]", "--set", "batch_size=16", "--set", "log_every=10"]);
-    args.extend(["--eval-episodes", "2", "--save-every", "20"]);
+    args.extend(["--set", "lr_decay=none", "--eval-episodes", "2", "--save-every", "20"]);
     args.extend_from_slice(more);
     args
 }
