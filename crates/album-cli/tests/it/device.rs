@@ -100,13 +100,7 @@ fn what_is_no_device_is_refused_before_anything_happens() {
     std::fs::write(path.join("text.so"), "not a library").unwrap();
     fails(path, "", &["setup", "xla", "--plugin", "text.so"], 3, "not a library that can be loaded here");
     if let Some(plugin) = plugin() {
-        fails(
-            path,
-            plugin.to_str().unwrap(),
-            &on("xla:7"),
-            3,
-            "there is no device xla:7; the plugin has",
-        );
+        fails(path, plugin.to_str().unwrap(), &on("xla:7"), 3, "there is no device xla:7; the plugin has");
     }
     assert!(!path.join("run").exists());
     assert!(!path.join("cache/xla-plugin.txt").exists(), "what does not work is not chosen");
