@@ -11,6 +11,7 @@
 
 use indicatif::ProgressStyle;
 pub use indicatif::{MultiProgress, ProgressBar};
+use std::time::{Duration, Instant};
 
 /// How a bar shows what is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,28 @@ pub fn show(bar: &ProgressBar, amount: Amount) {
 /// Writes a line to standard error, above the bar if there is one.
 pub fn say(bar: &ProgressBar, line: &str) {
     bar.suspend(|| crate::say!("{line}"));
+}
+
+/// A line now and then in place of a bar that is hidden: what the log of a long job shows.
+#[derive(Debug)]
+pub struct Lines {
+    pause: Duration,
+    last: Instant,
+}
+
+impl Lines {
+    /// Lines at least this far apart.
+    pub fn every(pause: Duration) -> Self {
+        Lines { pause, last: Instant::now() }
+    }
+
+    /// Writes a line if its time has come.
+    pub fn say(&mut self, bar: &ProgressBar, line: impl FnOnce() -> String) {
+        if bar.is_hidden() && self.last.elapsed() >= self.pause {
+            crate::say!("{}", line());
+            self.last = Instant::now();
+        }
+    }
 }
 
 #[cfg(test)]

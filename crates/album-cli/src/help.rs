@@ -36,6 +36,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("reproduce", "album reproduce k-sweep --scale small"),
     ("setup ogbench", "album setup ogbench"),
     ("setup gymnasium", "album setup gymnasium minigrid"),
+    ("setup xla", "album setup xla --plugin cuda12"),
     ("bench step", "album bench step"),
     ("bench cost", "album bench cost --agents album,iql"),
     ("bench solve", "album bench solve"),

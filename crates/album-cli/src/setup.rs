@@ -71,10 +71,7 @@ fn xla(args: &XlaArgs) -> Result<(), Failure> {
         std::process::Command::new(std::env::current_exe().map_err(Failure::io(Path::new("album")))?);
     let say = &mut |line: &str| say!("{line}");
     let made = setup_xla::xla(&plugin, &args.python, album.args(["setup", "xla", "--try-out"]), say)?;
-    output::show(args.json, &made, || {
-        let devices = made.devices.iter().enumerate().map(|(i, name)| format!("xla:{i}  {name}\n"));
-        format!("{}from {}", devices.collect::<String>(), made.library.display())
-    })
+    output::show(args.json, &made, || made.to_string())
 }
 
 /// Runs `album setup`.

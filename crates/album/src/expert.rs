@@ -16,6 +16,7 @@ use album_train::{
     EvaluationPlan, Online, OnlineEvent, OnlinePlan, OnlineProgress, StopFlag, episode_seeds, evaluate,
 };
 use serde::Serialize;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -70,6 +71,20 @@ pub struct Trained {
 /// Where the ant's policy is, unless somebody says otherwise.
 pub fn cached() -> Result<PathBuf, Error> {
     Ok(cache::folder()?.join("experts").join("ant.safetensors"))
+}
+
+impl fmt::Display for Trained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "wrote {} after {} steps: {:.3} m a step ({:.2} m/s) along the commanded direction, episodes of {:.0} steps",
+            self.policy.display(),
+            self.steps,
+            self.metres_per_step,
+            self.metres_per_second,
+            self.length
+        )
+    }
 }
 
 impl Expert {

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::expert;
+use album_base::files::{self, Links};
 use album_data::ogbench::{MazeSize, RecipeKind, TaskName};
 use album_envs::play::{self, Outcome, RecordError, Recorder, Split};
 use album_envs::{EnvError, Python, navigate};
@@ -124,7 +125,7 @@ impl RecordRequest<'_> {
                 path.display()
             )));
         }
-        let bytes = std::fs::read(&path).map_err(Error::io(&path))?;
+        let bytes = files::read(&path, Links::Follow, files::LONGEST_TEXT).map_err(Error::io(&path))?;
         let policy =
             PolicyFile::from_bytes(&bytes).map_err(|e| Error::Config(format!("{}: {e}", path.display())))?;
         let (found, expected) = (policy.manifest.observation_dim(), recipe.environment.observation_dim);

@@ -5,6 +5,7 @@ use crate::setup::failure;
 use album_base::cache;
 use album_envs::python;
 use serde::Serialize;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -47,6 +48,15 @@ pub struct XlaInstallation {
     pub library: PathBuf,
     /// Its devices, in order: `--device xla:N` is the one of number N.
     pub devices: Vec<String>,
+}
+
+impl fmt::Display for XlaInstallation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.devices.iter().enumerate() {
+            writeln!(f, "xla:{i}  {name}")?;
+        }
+        write!(f, "from {}", self.library.display())
+    }
 }
 
 /// Fetches a plugin with the pip of a Python, or takes a library that is there; tries it out in a process of its own, which

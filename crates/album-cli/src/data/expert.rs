@@ -4,11 +4,10 @@ use crate::output;
 use crate::resources::ResourceArgs;
 use album::Error as Failure;
 use album::expert::{self, Expert};
-use album_base::progress::{self, Amount};
-use album_base::say;
+use album_base::progress::{self, Amount, Lines};
 use album_train::{OnlineEvent, StopFlag};
-use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The arguments of `album data expert`.
 #[derive(clap::Args)]
@@ -51,37 +50,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         episodes: args.episodes,
         out: match &args.out {
             Some(file) => file.clone(),
-            None => expert::cached()?,
+            None if args.steps == Expert::STEPS => expert::cached()?,
+            None => {
+                return Err(Failure::Usage("--steps N trains another ant; name its file with --out".into()));
+            }
         },
         resources: args.resources.get(),
     };
-    let (bar, lines) =
-        (progress::bar(args.steps, Amount::Count).with_prefix("steps"), !std::io::stderr().is_terminal());
+    let bar = progress::bar(args.steps, Amount::Count).with_prefix("steps");
+    let mut lines = Lines::every(Duration::from_secs(30));
     let trained = expert.train(&StopFlag::on_signals()?, &mut |event| match event {
-        OnlineEvent::Resumed { step } => progress::say(&bar, &format!("going on after {step} steps")),
-        OnlineEvent::Lost { reason } => {
-            progress::say(&bar, &format!("the environment was lost, its episode is played again: {reason}"));
-        }
         OnlineEvent::Logged { step, recent } => {
             bar.set_position(*step);
-            let message = format!("{:.3} m a step, episodes of {:.0}", recent.reward, recent.length);
-            if lines {
-                say!("{step} steps: {message}");
-            }
-            bar.set_message(message);
+            lines.say(&bar, || format!("{step} steps: {recent}"));
+            bar.set_message(recent.to_string());
         }
-        _ => {}
+        _ => progress::say(&bar, &event.to_string()),
     });
     bar.finish_and_clear();
     let trained = trained?;
-    output::show(args.json, &trained, || {
-        format!(
-            "wrote {} after {} steps: {:.3} m a step ({:.2} m/s) along the commanded direction, episodes of {:.0} steps",
-            trained.policy.display(),
-            trained.steps,
-            trained.metres_per_step,
-            trained.metres_per_second,
-            trained.length
-        )
-    })
+    output::show(args.json, &trained, || trained.to_string())
 }

@@ -5,12 +5,12 @@ use album::Error as Failure;
 use album::fetch::{Event, OGBENCH, Options, fetch};
 use album_base::cache;
 use album_base::number::bytes;
-use album_base::progress::{self, Amount, ProgressBar};
+use album_base::progress::{self, Amount, Lines, ProgressBar};
 use album_base::say;
 use album_data::ogbench::{TaskName, load_task};
 use album_train::StopFlag;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The arguments of `album data fetch`.
 #[derive(clap::Args)]
@@ -84,13 +84,13 @@ fn exit_on_signals() -> Result<(), Failure> {
 /// A bar on a terminal, a line now and then elsewhere.
 struct Progress {
     bar: ProgressBar,
-    last: Instant,
+    lines: Lines,
 }
 
 impl Progress {
     fn new(file: &str) -> Self {
         let bar = progress::bar(0, Amount::UnknownBytes).with_prefix(file.to_owned());
-        Progress { bar, last: Instant::now() }
+        Progress { bar, lines: Lines::every(Duration::from_secs(10)) }
     }
 
     fn show(&mut self, event: Event) {
@@ -104,10 +104,7 @@ impl Progress {
                     self.bar.reset_eta(); // the bytes that were there say nothing about the speed
                 }
                 self.bar.set_position(have);
-                if self.bar.is_hidden() && self.last.elapsed() > Duration::from_secs(10) {
-                    say!("{file}: {}", bytes(have));
-                    self.last = Instant::now();
-                }
+                self.lines.say(&self.bar, || format!("{file}: {}", bytes(have)));
             }
         }
     }

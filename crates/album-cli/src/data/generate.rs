@@ -4,15 +4,14 @@ use crate::output;
 use album::Error as Failure;
 use album::record::{Event, RecordRequest};
 use album_base::cache;
-use album_base::progress::{self, Amount, ProgressBar};
+use album_base::progress::{self, Amount, Lines};
 use album_base::say;
 use album_data::ogbench::TaskName;
 use album_envs::play;
 use album_train::StopFlag;
-use std::io::IsTerminal;
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The arguments of `album data generate`.
 #[derive(clap::Args)]
@@ -59,68 +58,29 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         expert: args.expert.as_deref(),
         python: args.python.as_deref(),
     };
-    let mut progress = Progress::new();
+    let bar = progress::bar(0, Amount::Count).with_prefix("episodes");
+    let mut lines = Lines::every(Duration::from_secs(30));
     let recorded = request.record(&StopFlag::on_signals()?, &mut |event| match event {
         Event::Begun(what) => say!("recording {what} into {}", folder.display()),
-        Event::Play(event) => progress.show(event),
+        Event::Play(play::Event::Recorded { episodes, of }) => {
+            let resumed = bar.length() == Some(0) && episodes > 0;
+            bar.set_length(of as u64);
+            bar.set_position(episodes as u64);
+            if resumed {
+                progress::say(&bar, &format!("{episodes} of {of} episodes are there already"));
+                bar.reset_eta(); // they say nothing about the speed
+            }
+            lines.say(&bar, || format!("{episodes} of {of} episodes"));
+        }
+        Event::Play(play::Event::Lost { reason }) => {
+            progress::say(&bar, &format!("a process was lost and is replaced: {reason}"));
+        }
+        Event::Play(play::Event::Writing { path }) => {
+            progress::say(&bar, &format!("writing {}", path.display()));
+        }
+        Event::Play(_) => {}
     });
-    progress.bar.finish_and_clear();
+    bar.finish_and_clear();
     let recorded = recorded?;
     output::show(args.json, &recorded, || recorded.to_string())
-}
-
-/// A bar on a terminal; elsewhere a line now and then.
-struct Progress {
-    bar: ProgressBar,
-    lines: bool,
-    /// Episodes that were there when this process began, and the time.
-    begin: Option<(usize, Instant)>,
-    last_line: Instant,
-}
-
-impl Progress {
-    /// Pause between two lines of a log.
-    const PAUSE: Duration = Duration::from_secs(30);
-
-    fn new() -> Self {
-        let bar = progress::bar(0, Amount::Count).with_prefix("episodes");
-        Self { bar, lines: !std::io::stderr().is_terminal(), begin: None, last_line: Instant::now() }
-    }
-
-    fn show(&mut self, event: play::Event<'_>) {
-        match event {
-            play::Event::Recorded { episodes, of } => self.recorded(episodes, of),
-            play::Event::Lost { reason } => {
-                self.say(&format!("a process was lost and is replaced: {reason}"));
-            }
-            play::Event::Writing { path } => self.say(&format!("writing {}", path.display())),
-            _ => {}
-        }
-    }
-
-    fn recorded(&mut self, episodes: usize, of: usize) {
-        let (there, since) = *self.begin.get_or_insert_with(|| (episodes, Instant::now()));
-        self.bar.set_length(of as u64);
-        self.bar.set_position(episodes as u64);
-        if episodes <= there {
-            if episodes > 0 && self.bar.message().is_empty() {
-                self.say(&format!("{episodes} of {of} episodes are there already"));
-                self.bar.set_message("going on");
-            }
-            return;
-        }
-        let rate = (episodes - there) as f64 / since.elapsed().as_secs_f64().max(1e-3);
-        let left = Duration::from_secs_f64((of - episodes) as f64 / rate);
-        let message = format!("{rate:.2} episodes/s, {} left", indicatif::HumanDuration(left));
-        if self.lines && self.last_line.elapsed() >= Self::PAUSE {
-            say!("{episodes} of {of} episodes, {message}");
-            self.last_line = Instant::now();
-        }
-        self.bar.set_message(message);
-    }
-
-    /// Prints a line above the bar.
-    fn say(&self, line: &str) {
-        progress::say(&self.bar, line);
-    }
 }

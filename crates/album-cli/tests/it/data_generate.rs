@@ -148,6 +148,8 @@ fn names_and_refusals() {
         refused(name, &["expert policies that are not in the package", "album data fetch"]);
     }
     refused("antmaze-large-navigate-v0", &["an ant that walks", "album data expert ant", "album data fetch"]);
+    // An ant that hardly learnt anything is not what `generate` finds.
+    fails(dir.path(), &["data", "expert", "ant", "--steps", "300"], 2, &["--out"]);
     let expert = ["data", "generate", "scene-play", "--out", out_name, "--expert", "ant.safetensors"];
     fails(dir.path(), &expert, 2, &["nobody walks in scene-play-v0"]);
     refused(

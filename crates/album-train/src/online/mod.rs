@@ -14,7 +14,7 @@
 mod state;
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use album_agents::{Agent, Learner, Metrics, Moment};
@@ -100,6 +100,18 @@ pub enum OnlineEvent<'a> {
     },
 }
 
+impl fmt::Display for OnlineEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OnlineEvent::Resumed { step } => write!(f, "resuming after step {step}"),
+            OnlineEvent::Logged { step, recent } => write!(f, "{step} steps: {recent}"),
+            OnlineEvent::Lost { reason } => {
+                write!(f, "the environment was lost and its episode is repeated: {reason}")
+            }
+        }
+    }
+}
+
 /// Means over the latest complete episodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recent {
@@ -109,6 +121,12 @@ pub struct Recent {
     pub length: f64,
     /// Share of episodes that ended before their time.
     pub ended: f64,
+}
+
+impl fmt::Display for Recent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "reward {:.3} a step, episodes of {:.0} steps", self.reward, self.length)
+    }
 }
 
 /// Where a run is; with agent and replay, all that it needs to go on.
