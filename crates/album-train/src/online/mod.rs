@@ -71,8 +71,8 @@ pub struct Online<'a> {
     pub observer: &'a mut dyn FnMut(&OnlineEvent<'_>),
 }
 
-impl std::fmt::Debug for Online<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Online<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Online").field("plan", &self.plan).field("state", &self.state).finish_non_exhaustive()
     }
 }
