@@ -60,7 +60,7 @@ enum Command {
     Verify(verify::Args),
     /// Regenerate a table or figure of the paper, at its scale or in minutes on two cores
     Reproduce(reproduce::Args),
-    /// Install what cargo alone does not: the Python package ogbench
+    /// Install what cargo does not: OGBench, gymnasium, an XLA plugin
     Setup(setup::Args),
     /// Export the logs of a run to a tracker: Weights & Biases
     Log(log::Args),
