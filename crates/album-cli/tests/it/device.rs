@@ -77,7 +77,8 @@ fn a_run_on_a_device_can_be_stopped_and_goes_on_there_and_elsewhere() {
     let losses = |run: &str| -> Vec<f64> {
         let text = std::fs::read_to_string(path.join(run).join("train.csv")).unwrap();
         let mut lines = text.lines();
-        let at = lines.next().unwrap().split(',').position(|name| name == "training/critic/critic_loss").unwrap();
+        let at =
+            lines.next().unwrap().split(',').position(|name| name == "training/critic/critic_loss").unwrap();
         lines.map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect()
     };
     let (native, device) = (losses("native"), losses("whole"));
