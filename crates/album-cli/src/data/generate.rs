@@ -16,7 +16,8 @@ use std::time::Duration;
 /// The arguments of `album data generate`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The dataset, e.g. `cube-single-play-v0`: play and noisy of cube, scene and puzzle, navigate of pointmaze, navigate, stitch and explore of antmaze
+    /// The dataset, e.g. `cube-single-play-v0`: play and noisy of cube, scene and puzzle; navigate of pointmaze; navigate,
+    /// stitch and explore of antmaze
     name: String,
     /// Training episodes; a tenth as many are added for validation [default: those of the official data]
     #[arg(long, value_name = "N")]
