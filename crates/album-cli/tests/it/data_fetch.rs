@@ -291,7 +291,7 @@ fn files_that_are_there_are_not_replaced() {
     let server = serve(vec![whole(&file, "")]);
     std::fs::write(folder.path().join(TRAIN), "not mine").unwrap();
     let before = snapshot(folder.path());
-    fails(folder.path(), &server, 3, &[TRAIN, "there already", "delete it"]);
+    fails(folder.path(), &server, 3, &[TRAIN, "existed already", "delete it"]);
     assert_eq!(snapshot(folder.path()), before);
 
     std::fs::remove_file(folder.path().join(TRAIN)).unwrap();

@@ -101,7 +101,7 @@ fn a_signal_stops_with_everything_saved() {
     assert_eq!(status.code(), Some(75), "{message}");
     assert!(stdout.is_empty());
     assert!(
-        message.contains("of 22 episodes kept") && message.contains("the same command goes on"),
+        message.contains("of 22 episodes kept") && message.contains("the same command resumes"),
         "{message}"
     );
     setting.goes_on(&out);
@@ -147,11 +147,11 @@ fn names_and_refusals() {
     for name in ["humanoidmaze-medium-stitch", "antsoccer-arena-navigate-singletask-v0"] {
         refused(name, &["expert policies that are not in the package", "album data fetch"]);
     }
-    refused("antmaze-large-navigate-v0", &["an ant that walks", "album data expert ant", "album data fetch"]);
+    refused("antmaze-large-navigate-v0", &["needs a trained ant", "album data expert ant", "album data fetch"]);
     // `generate` must not find an ant that has hardly learned anything.
     fails(dir.path(), &["data", "expert", "ant", "--steps", "300"], 2, &["--out"]);
     let expert = ["data", "generate", "scene-play", "--out", out_name, "--expert", "ant.safetensors"];
-    fails(dir.path(), &expert, 2, &["nobody walks in scene-play-v0"]);
+    fails(dir.path(), &expert, 2, &["no expert is needed for scene-play-v0"]);
     refused(
         "pointmaze-large-stitch",
         &["no recipe for `stitch`", "album data fetch pointmaze-large-stitch-v0"],

@@ -44,7 +44,7 @@ fn from_a_log_to_a_policy_with_its_labels() {
         assert_eq!(found[3], ColumnData::Bool(vec![false, true, false, false]));
     }
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
-    assert!(page.contains("beyond doubt") && page.contains("severe"));
+    assert!(page.contains("significantly") && page.contains("severe"));
     let text = String::from_utf8(album(folder.path(), &solve(&[])).stdout).unwrap();
     assert!(text.contains("60 transitions in 30 episodes") && text.contains("--bootstrap 200"), "{text}");
 }
