@@ -85,9 +85,7 @@ impl ImportRequest<'_> {
                 let name = if one.is_dir() { one.clone() } else { one.with_extension("") };
                 Ok(PathBuf::from(format!("{}.columns", name.display())))
             }
-            _ => Err(Error::Usage(
-                "several files need --out DIR, the folder to create".into(),
-            )),
+            _ => Err(Error::Usage("several files need --out DIR, the folder to create".into())),
         }
     }
 

@@ -147,7 +147,10 @@ fn names_and_refusals() {
     for name in ["humanoidmaze-medium-stitch", "antsoccer-arena-navigate-singletask-v0"] {
         refused(name, &["expert policies that are not in the package", "album data fetch"]);
     }
-    refused("antmaze-large-navigate-v0", &["needs a trained ant", "album data expert ant", "album data fetch"]);
+    refused(
+        "antmaze-large-navigate-v0",
+        &["needs a trained ant", "album data expert ant", "album data fetch"],
+    );
     // `generate` must not find an ant that has hardly learned anything.
     fails(dir.path(), &["data", "expert", "ant", "--steps", "300"], 2, &["--out"]);
     let expert = ["data", "generate", "scene-play", "--out", out_name, "--expert", "ant.safetensors"];
