@@ -317,7 +317,7 @@ fn somebody_must_walk() {
     let (folder, python) = (setting.out(), setting.fake.python("good", ""));
     let run = Run { recipe: &recipe, folder: &folder, python: &python, workers: 1, chunk: 5, stop_at: 99 };
     let error = run.go().0.unwrap_err();
-    assert!(error.to_string().contains("no expert to walk in it") && !error.is_io(), "{error}");
+    assert!(error.to_string().contains("needs an expert policy") && !error.is_io(), "{error}");
     let with = Recipe { expert: Some(expert()), ..recipe.clone() };
     assert_ne!(with.work_folder(&folder), recipe.work_folder(&folder), "an expert is part of the recipe");
 }
