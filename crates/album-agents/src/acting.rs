@@ -1,4 +1,4 @@
-//! Acting: from observations to actions, one decision at a time or several actions on one decision.
+//! Acting: from observations to actions, with one or several actions per decision.
 
 use crate::Encoding;
 use crate::algorithm::Decide;
@@ -11,25 +11,25 @@ use rand_chacha::ChaCha8Rng;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-/// A policy that acts, on any thread, while its agent may continue to learn.
+/// A policy that can act on any thread while its agent continues to learn.
 pub trait Policy: Send {
-    /// Writes the action for each observation, row by row: numbers in the physical units of the data, or the index of a
-    /// choice. `moments` says where in which episode a row
-    /// is. What is done for a row depends on its observation and its episode, not on the other rows.
+    /// Writes the action for each observation, row by row: in the physical units of the data, or as the index
+    /// of a discrete choice. `moments` identifies the episode and step of each row. The action of a row
+    /// depends on its observation and episode, not on the other rows.
     fn act(&mut self, observations: &[f32], moments: &[Moment], actions: &mut Vec<f32>);
 }
 
 /// A step of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The seed of the episode, which names it and which its noise is drawn from.
+    /// The seed of the episode, which identifies it and seeds its noise.
     pub episode: u64,
-    /// Steps done in it.
+    /// Steps done in the episode.
     pub step: u64,
 }
 
 impl Moment {
-    /// Where its noise is drawn from.
+    /// The stream of its noise.
     pub(crate) fn stream(self) -> ChaCha8Rng {
         let mut stream = rng::stream(self.episode, "policy");
         stream.set_stream(self.step);
@@ -37,24 +37,24 @@ impl Moment {
     }
 }
 
-/// What a policy sees when it decides.
+/// The input of a policy's decision.
 pub struct Situation<'t, 'a> {
-    /// Where everything is recorded.
+    /// The tape that records everything.
     pub tape: &'t Tape,
     /// Encoded observations.
     pub s: Var<'t>,
     pub(crate) streams: &'a RefCell<Vec<ChaCha8Rng>>,
-    /// What values are, where somebody asks.
+    /// Annotations of values, if a recording wants them.
     pub(crate) marks: Option<&'a RefCell<BTreeMap<usize, Mark>>>,
 }
 
 impl<'t> Situation<'t, '_> {
-    /// Encoded observations, each `n` times in a row.
+    /// Encoded observations, each repeated `n` times.
     pub fn repeated(&self, n: usize) -> Var<'t> {
         self.s.repeat_rows(n)
     }
 
-    /// Standard normal noise, `n` rows for each situation, from the stream of its episode and step.
+    /// Standard normal noise, `n` rows per situation, from the stream of its episode and step.
     pub fn normal(&self, n: usize, cols: usize) -> Var<'t> {
         let mut streams = self.streams.borrow_mut();
         let drawn = self.tape.constant_with(streams.len() * n, cols, |out| {
@@ -66,7 +66,7 @@ impl<'t> Situation<'t, '_> {
         self.mark(drawn, Mark::Normal)
     }
 
-    /// Of `n` candidate rows for each situation, the one with the highest score (a column).
+    /// The candidate with the highest score (a column) among `n` rows per situation.
     pub fn best(&self, n: usize, candidates: Var<'t>, scores: Var<'t>) -> Var<'t> {
         let best = self.chosen(n, candidates, scores, |_, scores| {
             (0..n).max_by(|&x, &y| scores[x].total_cmp(&scores[y]).then(y.cmp(&x))).unwrap_or(0)
@@ -74,8 +74,8 @@ impl<'t> Situation<'t, '_> {
         self.mark(best, Mark::Best { n, candidates: candidates.place(), scores: scores.place() })
     }
 
-    /// Of `n` candidate rows for each situation, one drawn with probabilities proportional to the exponentials of the
-    /// scores (a column).
+    /// One of `n` candidate rows per situation, drawn with probabilities proportional to the exponentials of
+    /// the scores (a column).
     pub fn drawn(&self, n: usize, candidates: Var<'t>, scores: Var<'t>) -> Var<'t> {
         let uniform = self.uniform();
         let drawn = self.chosen(n, candidates, scores, |i, scores| {
@@ -93,7 +93,7 @@ impl<'t> Situation<'t, '_> {
         self.mark(drawn, Mark::Drawn { n, candidates: candidates.place(), scores: scores.place() })
     }
 
-    /// Of `n` candidate rows for each situation, the one that `choose` picks by the number of the situation and the
+    /// The candidate among `n` rows per situation that `choose` picks from the index of the situation and the
     /// scores.
     fn chosen(
         &self,
@@ -114,13 +114,13 @@ impl<'t> Situation<'t, '_> {
         self.tape.constant_slice(self.s.rows(), cols, &rows)
     }
 
-    /// One number uniform on [0, 1) for each situation.
+    /// A number uniform on [0, 1) per situation.
     pub fn uniform(&self) -> Vec<f32> {
         self.streams.borrow_mut().iter_mut().map(|stream| rng::unit(stream) as f32).collect()
     }
 }
 
-/// Plans that are kept before those of other episodes are dropped.
+/// Maximum number of stored plans before those of other episodes are dropped.
 const MOST_PLANS: usize = 1024;
 
 /// A decision rule that acts as a [`Policy`].
@@ -128,16 +128,16 @@ pub(crate) struct Acting {
     encoding: Encoding,
     decide: Decide,
     actions: ActionSpace,
-    /// Actions of one decision that are executed.
+    /// Number of actions executed per decision.
     open_loop: usize,
-    /// Decided and not yet executed, by episode.
+    /// Actions decided but not yet executed, by episode.
     plans: HashMap<u64, Vec<f32>>,
     tape: Tape,
 }
 
 impl Acting {
     pub(crate) fn new(encoding: Encoding, decide: Decide, actions: ActionSpace, open_loop: usize) -> Self {
-        // Few rows at a time: more threads would wait for each other.
+        // Few rows at a time: more threads would only wait for each other.
         let tape = Tape::new(&Pool::new(1));
         Acting { encoding, decide, actions, open_loop, plans: HashMap::new(), tape }
     }
@@ -147,7 +147,7 @@ impl Acting {
     }
 }
 
-/// Actions for some rows, as many in each row of the result as the rule decides on at once.
+/// Actions for some rows; each row of the result has all actions of one decision.
 pub(crate) fn decisions(
     tape: &mut Tape,
     encoding: &Encoding,
@@ -213,7 +213,7 @@ impl Policy for Acting {
 mod tests {
     use super::*;
 
-    /// Calls `f` with situations of `n` episodes.
+    /// Calls `f` with the situations of `n` episodes.
     fn situations<T>(n: u64, f: impl Fn(&Situation<'_, '_>) -> T) -> T {
         let tape = Tape::new(&Pool::new(1));
         let streams = RefCell::new((0..n).map(|episode| rng::stream(episode, "policy")).collect());
@@ -242,7 +242,7 @@ mod tests {
         });
         for (i, expected) in [0.2, 0.7, 0.1].into_iter().enumerate() {
             let share = drawn.iter().filter(|x| **x == i as f32).count() as f64 / n as f64;
-            // Four standard deviations of a share among 4000 draws are at most 0.032.
+            // Four standard deviations of a fraction of 4000 draws are at most 0.032.
             assert!((share - expected).abs() < 0.035, "{i}: {share} against {expected}");
         }
     }

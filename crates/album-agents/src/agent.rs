@@ -1,4 +1,4 @@
-//! What the trainer needs from an algorithm.
+//! The interface between the trainer and an algorithm.
 
 use crate::acting::Policy;
 use crate::blueprint::Blueprint;
@@ -8,75 +8,74 @@ use album_nn::{Adam, Mlp, Tensor, TensorError};
 use album_xla::XlaError;
 use std::borrow::Cow;
 
-/// Numbers about one update, by name, in a fixed order.
+/// Named metrics of one update, in a fixed order.
 pub type Metrics = Vec<(Cow<'static, str>, f64)>;
 
 /// An offline RL algorithm during training.
 pub trait Agent {
-    /// How batches are cut out of the data.
+    /// The segments that batches consist of.
     fn segments(&self) -> SegmentConfig;
 
-    /// Rows in a batch.
+    /// Batch size.
     fn batch_size(&self) -> usize;
 
-    /// One update at training step `step` (counted from 0), which is all that the schedules depend on. Fills `metrics`
-    /// where they are asked for. Returns the loss, which tells the trainer at every step whether numbers are still
-    /// numbers.
+    /// One update at training step `step` (counted from 0), on which all schedules depend. Fills `metrics` if
+    /// given. Returns the loss, so that the trainer can check at every step that it is finite.
     fn update(&mut self, batch: &Batch, step: u64, metrics: Option<&mut Metrics>) -> f64;
 
-    /// The metrics of a batch as they are now, without learning from it and without those of gradients.
+    /// The current metrics of a batch, without learning from it and without gradient norms.
     fn assess(&mut self, batch: &Batch, metrics: &mut Metrics);
 
-    /// The policy as it is now: a copy that later updates do not change.
+    /// A copy of the current policy, unaffected by later updates.
     fn policy(&self) -> Box<dyn Policy>;
 
-    /// The state value of each observation, in units of the data's rewards; `None` where the algorithm has none.
+    /// The state value of each observation, in units of the data's rewards; `None` if the algorithm has none.
     fn value(&mut self, observations: View<'_>) -> Option<Vec<f32>>;
 
-    /// The value of each action in its observation, in units of the data's rewards; `None` where the algorithm has none for
-    /// single actions. Actions are those that a [`Policy`] returns: in physical units, or the index of a choice.
+    /// Q of each observation and action, in units of the data's rewards; `None` if the algorithm has no Q of
+    /// single actions. Actions are as a [`Policy`] returns them: in physical units, or the index of a choice.
     fn q(&mut self, _observations: View<'_>, _actions: View<'_>) -> Option<Vec<f32>> {
         None
     }
 
-    /// The same for all choices of each observation, side by side; `None` where actions are continuous.
+    /// Q of all choices of each observation, side by side; `None` for continuous actions.
     fn q_of_choices(&mut self, _observations: View<'_>) -> Option<Vec<f32>> {
         None
     }
 
-    /// Trainable parameters of all networks.
+    /// Number of trainable parameters of all networks.
     fn parameters(&self) -> usize;
 
     /// Everything that training changes, for a checkpoint.
     fn state(&self) -> AgentState;
 
-    /// The device that updates run on, where that is another one than the processor.
+    /// The device of the updates, if not the CPU.
     fn device(&self) -> Option<String> {
         None
     }
 
-    /// Why an update or a look at what it did failed, where that can happen: on a device.
+    /// Why an update or a read-back failed, which can happen on a device.
     fn failure(&self) -> Option<AgentError> {
         None
     }
 
-    /// Goes back to a checkpoint of an agent with the same configuration and data.
+    /// Restores a checkpoint of an agent with the same configuration and data.
     fn load(&mut self, state: &AgentState) -> Result<(), AgentError>;
 }
 
-/// What a checkpoint holds of an agent: together with the hyperparameters, all that is needed to act and to resume.
+/// The state of an agent in a checkpoint: with the hyperparameters, all that is needed to act and to resume.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentState {
-    /// What the agent took from its data.
+    /// What the agent derived from its data.
     pub blueprint: Blueprint,
     /// Every network with its optimiser, in a fixed order.
     pub networks: Vec<NetworkState>,
 }
 
-/// A network with its optimiser. Networks that are not trained have empty moments.
+/// A network with its optimiser. Moments are empty for networks that are not trained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkState {
-    /// For example `q`.
+    /// The name, for example `q`.
     pub name: String,
     /// The weights.
     pub weights: Vec<Tensor>,
@@ -100,7 +99,7 @@ impl NetworkState {
         }
     }
 
-    /// The state of a network that follows another one.
+    /// The state of a target network.
     pub fn of_target(name: &str, net: &Mlp) -> Self {
         NetworkState {
             name: name.to_owned(),
@@ -120,12 +119,12 @@ impl NetworkState {
         self.weights.iter_mut().chain(&mut self.first_moments).chain(&mut self.second_moments)
     }
 
-    /// Whether the state is that of this network, with moments where it is trained.
+    /// Checks that the state belongs to this network, with moments if it is trained.
     pub fn check(&self, name: &str, net: &Mlp, trained: bool) -> Result<(), AgentError> {
         if self.name != name {
             return Err(AgentError::Network { found: self.name.clone(), expected: name.to_owned() });
         }
-        // Moments have the names and shapes of weights, so a copy of the network can try them all.
+        // Moments have the names and shapes of weights, so a copy of the network can check them all.
         let mut copy = net.clone();
         copy.load(&self.weights)?;
         if trained {
@@ -135,9 +134,9 @@ impl NetworkState {
         Ok(())
     }
 
-    /// Puts a state back that has been checked, with the optimiser where there is one.
+    /// Restores a state that has been checked, with the optimiser if there is one.
     pub fn restore(&self, net: &mut Mlp, adam: Option<&mut Adam>) -> Result<(), AgentError> {
-        // The optimiser has the same shapes: if it takes its tensors, the network takes its own.
+        // The optimiser has the same shapes: if it accepts its tensors, so does the network.
         if let Some(adam) = adam {
             adam.load(self.steps, &self.first_moments, &self.second_moments)?;
         }
@@ -146,37 +145,37 @@ impl NetworkState {
     }
 }
 
-/// What can be wrong with an agent's configuration or state.
+/// Errors in an agent's configuration or state.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// A hyperparameter outside its domain.
+    /// A hyperparameter out of range.
     #[error("{key} = {found}; expected {expected}")]
     Config {
-        /// Which one.
+        /// Its name.
         key: &'static str,
-        /// What was given.
+        /// The given value.
         found: String,
-        /// What would do.
+        /// The valid range.
         expected: &'static str,
     },
-    /// Hyperparameters that cannot be read.
+    /// Hyperparameters that cannot be parsed.
     #[error("{0}")]
     Settings(String),
-    /// A size above its bound.
+    /// A size above its limit.
     #[error(transparent)]
     TooLarge(#[from] album_base::limits::TooLarge),
     /// Networks and batches that do not fit into memory.
     #[error("{0}; choose smaller networks (hidden, ensemble) or a smaller batch_size")]
     Memory(#[from] album_base::machine::NotEnough),
-    /// Discrete actions for an algorithm that needs numbers.
+    /// Discrete actions, which the algorithm does not support.
     #[error(
-        "the data has {choices} discrete actions, and this agent needs continuous ones; agents that learn discrete actions: {agents}"
+        "the data has {choices} discrete actions, but this agent needs continuous ones; agents that support discrete actions: {agents}"
     )]
     Discrete {
-        /// How many actions there are to choose from.
+        /// Number of discrete actions.
         choices: usize,
-        /// The agents that would do.
+        /// The agents that support them.
         agents: String,
     },
     /// No algorithm of this name.
@@ -184,23 +183,23 @@ pub enum AgentError {
     Unknown {
         /// The name.
         name: String,
-        /// What may have been meant.
+        /// A suggestion of the nearest name.
         hint: String,
     },
     /// A state of another agent.
     #[error("the checkpoint holds a network `{found}` where `{expected}` is expected")]
     Network {
-        /// Its name there.
+        /// The name in the checkpoint.
         found: String,
-        /// The name here.
+        /// The name of the agent's network.
         expected: String,
     },
     /// A state with another number of networks.
     #[error("the checkpoint holds {found} networks; expected {expected}")]
     Networks {
-        /// How many there are.
+        /// The number of networks found.
         found: usize,
-        /// How many there should be.
+        /// The number of networks expected.
         expected: usize,
     },
     /// A state of an agent for other data.

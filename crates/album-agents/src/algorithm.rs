@@ -1,4 +1,5 @@
-//! What an algorithm is: hyperparameters, networks, a loss and a way to act. Everything else is in [`crate::Learner`].
+//! An algorithm: hyperparameters, networks, a loss and a way to act. Everything else is in
+//! [`crate::Learner`].
 
 use crate::acting::Situation;
 use crate::agent::{AgentError, Metrics};
@@ -14,25 +15,25 @@ use album_data::{ActionSpace, Batch, Dataset, SegmentConfig, View};
 use album_nn::{Mlp, MlpSpec, Tape, Var};
 use std::cell::{Cell, RefCell};
 
-/// The hyperparameters of an algorithm, which make one.
+/// The hyperparameters of an algorithm, from which it is built.
 pub trait Setup: std::fmt::Debug {
-    /// The hyperparameters that every algorithm has.
+    /// The hyperparameters shared by all algorithms.
     fn common(&self) -> &Common;
 
-    /// Refuses what is outside its domain.
+    /// Refuses values out of range.
     fn check(&self) -> Result<(), AgentError>;
 
-    /// The condition under which values stay bounded, where that is not a matter of course.
+    /// The condition under which values stay bounded, if the algorithm has one.
     fn boundedness(&self) -> Option<BoundednessCondition> {
         None
     }
 
-    /// Lowest and highest value in the data, in scaled rewards, where networks depend on them.
+    /// Smallest and largest value in the data, in scaled rewards, if the networks depend on them.
     fn value_range(&self, _data: &Dataset) -> Option<[f32; 2]> {
         None
     }
 
-    /// Refuses actions that it cannot learn. Most algorithms need numbers.
+    /// Refuses action spaces that it does not support; most algorithms need continuous actions.
     fn check_actions(&self, actions: &ActionSpace) -> Result<(), AgentError> {
         match actions {
             ActionSpace::Continuous { .. } => Ok(()),
@@ -40,26 +41,26 @@ pub trait Setup: std::fmt::Debug {
         }
     }
 
-    /// Makes the networks and the algorithm that trains them.
+    /// Creates the networks and the algorithm that trains them.
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm>;
 }
 
-/// The widths of what networks see and return.
+/// Input and output dimensions of the networks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
-    /// Columns of an encoded observation.
+    /// Dimension of an encoded observation.
     pub s: usize,
-    /// Columns of an action.
+    /// Dimension of an action.
     pub a: usize,
-    /// How many actions there are to choose from, where an action is the index of a choice.
+    /// Number of discrete actions, if actions are discrete.
     pub choices: Option<usize>,
-    /// What [`Setup::value_range`] found.
+    /// The result of [`Setup::value_range`].
     pub value_range: Option<[f32; 2]>,
 }
 
 impl Sizes {
-    /// The network of Q, from what `spec` makes of its inputs: state and action, or the state with an output for each
-    /// choice.
+    /// The network of Q, built by `spec` from its input dimension: state and action as input, or the state
+    /// alone with an output for each choice.
     pub fn q_spec(&self, spec: impl Fn(usize) -> MlpSpec) -> MlpSpec {
         match self.choices {
             None => spec(self.s + self.a),
@@ -68,14 +69,14 @@ impl Sizes {
     }
 }
 
-/// The part of an agent that is in its paper.
+/// The part of an agent that its paper describes.
 pub trait Algorithm: Send {
-    /// How batches are cut out of the data.
+    /// The segments that batches consist of.
     fn segments(&self) -> SegmentConfig;
 
-    /// The stages of one update, in order. In one stage all losses are taken at the same parameters and targets mix in
-    /// the weights from before the step; in several, each stage sees what the one before has learned and targets mix in
-    /// the new weights.
+    /// The stages of one update, in order. Within one stage all losses are taken at the same parameters, and
+    /// targets average in the weights from before the step; with several stages, each one sees the result of
+    /// the previous one, and targets average in the new weights.
     fn stages(&self) -> &'static [Stage] {
         &[Stage::All]
     }
@@ -83,37 +84,37 @@ pub trait Algorithm: Send {
     /// The sum of the losses of [`Inputs::stage`] on one batch.
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t>;
 
-    /// How the policy acts, with copies of the networks that it needs. Continuous actions are clipped to [-1, 1] afterwards
-    /// and brought to their physical units; a discrete one is its index.
+    /// How the policy acts, with copies of the networks that it needs. Continuous actions are then clipped to
+    /// [-1, 1] and converted to physical units; a discrete one is its index.
     fn decide(&self, nets: &Networks) -> Decide;
 
-    /// How the policy acts where it collects its own data. As it always acts, unless it has a way to try more.
+    /// How the policy acts when it collects its own data; by default as in [`Algorithm::decide`].
     fn explore(&self, nets: &Networks) -> Decide {
         self.decide(nets)
     }
 
-    /// How many actions, side by side in a row of what [`Algorithm::decide`] returns, are executed before the next
-    /// decision.
+    /// Number of actions, side by side in a row of what [`Algorithm::decide`] returns, that are executed
+    /// before the next decision.
     fn open_loop(&self) -> usize {
         1
     }
 
-    /// The state value network, where there is one.
+    /// The state-value network, if there is one.
     fn value(&self) -> Option<NetworkId> {
         None
     }
 
-    /// The network of Q for single actions, where there is one, and what makes one value of its members.
+    /// The Q network of single actions, if there is one, and how its ensemble members are aggregated.
     fn q(&self) -> Option<(NetworkId, Aggregate)> {
         None
     }
 
-    /// Whether a target network moves in the update at `step` (counted from 0).
+    /// Whether a target network is updated at `step` (counted from 0).
     fn moves(&self, _target: NetworkId, _step: u64) -> bool {
         true
     }
 
-    /// The largest norm of the gradient of the value networks, and of that of the policy's networks, if they are clipped.
+    /// Gradient-norm limit of the value networks, and of the policy networks, if gradients are clipped.
     fn max_grad_norm(&self) -> Option<f64> {
         None
     }
@@ -122,16 +123,16 @@ pub trait Algorithm: Send {
 /// The networks that one stage of an update trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// All of them.
+    /// All networks.
     All,
-    /// The networks that estimate values.
+    /// The value networks.
     Critic,
-    /// The networks of the policy.
+    /// The policy networks.
     Actor,
 }
 
 impl Stage {
-    /// Whether it trains a network that estimates values, or one that does not.
+    /// Whether it trains the value networks, or the others.
     pub fn trains(self, is_value: bool) -> bool {
         match self {
             Stage::All => true,
@@ -141,40 +142,40 @@ impl Stage {
     }
 }
 
-/// From situations to actions, row by row.
+/// Maps situations to actions, row by row.
 pub type Decide = Box<dyn for<'t> FnMut(&Situation<'t, '_>) -> Var<'t> + Send>;
 
 /// A batch on the tape.
 pub struct Inputs<'t, 'a> {
-    /// Where everything is recorded.
+    /// The tape that records everything.
     pub tape: &'t Tape,
-    /// Which losses are asked for.
+    /// Which losses to compute.
     pub stage: Stage,
-    /// The step (counted from 0), for what is not done at every one.
+    /// The step (counted from 0), for schedules.
     pub step: u64,
-    /// How many there will be.
+    /// The total number of steps.
     pub total_steps: u64,
-    /// Whether the measures will be read: what is only measured need not be computed otherwise.
+    /// Whether the measures will be read; otherwise they need not be computed.
     pub measured: bool,
     pub(crate) choices: Option<usize>,
     pub(crate) batch: &'a Batch,
     pub(crate) encoding: &'a Encoding,
     pub(crate) reward_scale: f32,
     pub(crate) noise: RefCell<&'a mut Noise>,
-    /// Ranges of blocks of [s; s'; s_K] that are encoded already.
+    /// Block ranges of [s; s'; s_K] that are already encoded.
     pub(crate) encoded: Cell<[Option<(usize, usize, Var<'t>)>; 3]>,
-    /// `[s, a]`, where it is joined already.
+    /// `[s, a]`, if already concatenated.
     pub(crate) joined: Cell<Option<Var<'t>>>,
 }
 
 impl<'t> Inputs<'t, '_> {
-    /// Rows of the batch.
+    /// Batch size.
     pub fn rows(&self) -> usize {
         self.batch.len()
     }
 
-    /// Blocks `from..to` of [s; s'; s_K] below each other: one pass of a network can take several. Encoded straight from
-    /// the batch onto the tape, and once only.
+    /// Blocks `from..to` of [s; s'; s_K], stacked so that a network can process several in one pass. Encoded
+    /// from the batch directly onto the tape, once.
     pub fn states(&self, from: usize, to: usize) -> Var<'t> {
         let rows = self.rows();
         let mut encoded = self.encoded.get();
@@ -224,7 +225,7 @@ impl<'t> Inputs<'t, '_> {
         self.matrix(self.batch.actions())
     }
 
-    /// States and actions side by side, `[s, a]`.
+    /// States and actions concatenated, `[s, a]`.
     pub fn s_a(&self) -> Var<'t> {
         let s_a = self.joined.get().unwrap_or_else(|| self.beside_states(self.batch.actions()));
         self.joined.set(Some(s_a));
@@ -239,12 +240,13 @@ impl<'t> Inputs<'t, '_> {
         }
     }
 
-    /// States and chunks of actions side by side.
+    /// States and action chunks concatenated.
     pub fn s_chunk(&self) -> Var<'t> {
         self.beside_states(self.batch.chunks())
     }
 
-    /// States with actions beside them. Straight from the batch, but for states that are encoded: these are computed once.
+    /// States with actions beside them, copied directly from the batch unless states are encoded, which is
+    /// done once.
     fn beside_states(&self, actions: View<'_>) -> Var<'t> {
         let (rows, s, a) = (self.rows(), self.encoding.dim(), actions.cols());
         let join = |states: &[f32], out: &mut [f32]| {
@@ -267,12 +269,12 @@ impl<'t> Inputs<'t, '_> {
         self.matrix(self.batch.next_actions())
     }
 
-    /// Consecutive actions `a_t, a_(t+1), ...`, as many as [`SegmentConfig`] asks for, side by side.
+    /// Consecutive actions `a_t, a_(t+1), ...` side by side, as many as [`SegmentConfig`] asks for.
     pub fn chunk(&self) -> Var<'t> {
         self.matrix(self.batch.chunks())
     }
 
-    /// 1 for each action of the chunk that lies inside its episode, 0 behind its end.
+    /// 1 for each action of the chunk inside its episode, 0 beyond its end.
     pub fn valids(&self) -> Var<'t> {
         self.matrix(self.batch.valids())
     }
@@ -292,7 +294,7 @@ impl<'t> Inputs<'t, '_> {
         self.reward_scale * self.column(self.batch.returns_k())
     }
 
-    /// What the value of `s_last` counts in the K-step target: `gamma^h`, or 0 after a goal.
+    /// The factor of V(`s_last`) in the K-step target: `gamma^h`, or 0 after a goal.
     pub fn g_k(&self) -> Var<'t> {
         self.column(self.batch.bootstraps_k())
     }
@@ -307,7 +309,7 @@ impl<'t> Inputs<'t, '_> {
         self.normal_rows(self.rows(), cols)
     }
 
-    /// Standard normal noise of any height.
+    /// Standard normal noise with any number of rows.
     pub fn normal_rows(&self, rows: usize, cols: usize) -> Var<'t> {
         self.tape.constant_with(rows, cols, |out| self.noise.borrow_mut().normal(out))
     }
@@ -317,7 +319,7 @@ impl<'t> Inputs<'t, '_> {
         self.tape.constant_with(self.rows(), cols, |out| self.noise.borrow_mut().uniform(out))
     }
 
-    /// Measures, which are kept only where they will be read.
+    /// Measures, which are kept only if they will be read.
     pub fn measures(&self) -> Measures<'t> {
         Measures { kept: self.measured, measures: Vec::new() }
     }
@@ -325,13 +327,13 @@ impl<'t> Inputs<'t, '_> {
 
 /// A loss and its metrics.
 pub struct Loss<'t> {
-    /// What is minimised.
+    /// The minimised loss.
     pub total: Var<'t>,
-    /// What is logged.
+    /// The logged metrics.
     pub measures: Measures<'t>,
 }
 
-/// Named numbers of an update, read off the tape only if they are asked for.
+/// Named metrics of an update, read from the tape only on demand.
 pub struct Measures<'t> {
     kept: bool,
     measures: Vec<(&'static str, Measure, Var<'t>)>,
@@ -340,7 +342,7 @@ pub struct Measures<'t> {
 #[derive(Clone, Copy)]
 enum Measure {
     Mean,
-    /// Of values, which are divided by the scale of rewards.
+    /// A mean of values, which is divided by the reward scale.
     ValueMean,
     ValueMax,
     ValueMin,
@@ -355,7 +357,7 @@ impl<'t> Measures<'t> {
         self
     }
 
-    /// The mean of all entries; of a single number, the number.
+    /// The mean of all entries.
     pub fn mean(&mut self, name: &'static str, x: Var<'t>) -> &mut Self {
         self.push(name, Measure::Mean, x)
     }
@@ -380,12 +382,12 @@ impl<'t> Measures<'t> {
         self.range(["value/v_mean", "value/v_max", "value/v_min"], v)
     }
 
-    /// The share of entries with `g <= 0`: how often a constraint is satisfied.
+    /// The fraction of entries with `g <= 0`: how often a constraint is satisfied.
     pub fn share_satisfied(&mut self, name: &'static str, g: Var<'t>) -> &mut Self {
         self.push(name, Measure::ShareSatisfied, g)
     }
 
-    /// What a device is asked for.
+    /// The measures in the form that a device takes.
     pub(crate) fn places(&self) -> Vec<(album_xla::Measure, usize)> {
         let of = |measure: Measure| match measure {
             Measure::Mean | Measure::ValueMean => album_xla::Measure::Mean,
@@ -396,7 +398,7 @@ impl<'t> Measures<'t> {
         self.measures.iter().map(|&(_, measure, x)| (of(measure), x.place())).collect()
     }
 
-    /// The names of the measures, and what each is divided by.
+    /// The names of the measures, and the divisor of each.
     pub(crate) fn units(&self, reward_scale: f64) -> Vec<(&'static str, f64)> {
         let unit = |measure: Measure| match measure {
             Measure::Mean | Measure::ShareSatisfied => 1.0,
@@ -405,7 +407,7 @@ impl<'t> Measures<'t> {
         self.measures.iter().map(|&(name, measure, _)| (name, unit(measure))).collect()
     }
 
-    /// Appends the numbers.
+    /// Appends the measured values.
     pub(crate) fn read(&self, reward_scale: f64, metrics: &mut Metrics) {
         let wide = |x: &f32| f64::from(*x);
         for &(name, measure, x) in &self.measures {

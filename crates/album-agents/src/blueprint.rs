@@ -1,4 +1,4 @@
-//! What an agent takes from its data.
+//! What an agent derives from its data.
 
 use crate::Encoding;
 use crate::agent::AgentError;
@@ -6,24 +6,24 @@ use crate::algorithm::{Setup, Sizes};
 use album_data::{ActionSpace, Dataset};
 use serde::{Deserialize, Serialize};
 
-/// Everything that networks and policy depend on beside the hyperparameters. A checkpoint holds it, so that an agent can
-/// be made again without its data.
+/// Everything that networks and policy depend on besides the hyperparameters. A checkpoint contains it, so
+/// that an agent can be rebuilt without its data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Blueprint {
-    /// How networks see observations.
+    /// The encoding of observations.
     pub encoding: Encoding,
-    /// Numbers in an action.
+    /// Dimension of an action.
     pub action_dim: usize,
-    /// What actions are outside, where that is not the box [-1, 1].
+    /// The action space in physical units, if not the box [-1, 1].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_space: Option<ActionSpace>,
-    /// Lowest and highest value, in scaled rewards, where the algorithm takes them from the data. In single precision,
-    /// which a text holds to the last digit.
+    /// Smallest and largest value, in scaled rewards, if the algorithm takes them from the data. In single
+    /// precision, which survives a text format exactly.
     pub value_range: Option<[f32; 2]>,
 }
 
 impl Blueprint {
-    /// Of an algorithm for some data; `seed` draws the frequencies of Fourier features.
+    /// The blueprint of an algorithm for some data; `seed` draws the frequencies of Fourier features.
     pub fn new(setup: &dyn Setup, data: &Dataset, seed: u64) -> Self {
         Blueprint {
             encoding: setup.common().encoding(data, seed),
@@ -33,18 +33,18 @@ impl Blueprint {
         }
     }
 
-    /// The sizes of networks.
+    /// The dimensions of the networks.
     pub fn sizes(&self) -> Sizes {
         let (s, a) = (self.encoding.dim(), self.action_dim);
         Sizes { s, a, choices: self.choices(), value_range: self.value_range }
     }
 
-    /// What actions are outside.
+    /// The action space in physical units.
     pub fn action_space(&self) -> ActionSpace {
         self.action_space.clone().unwrap_or_else(|| ActionSpace::unit(self.action_dim))
     }
 
-    /// How many actions there are to choose from, where they are discrete.
+    /// Number of discrete actions, if actions are discrete.
     pub fn choices(&self) -> Option<usize> {
         match self.action_space {
             Some(ActionSpace::Discrete { n }) => Some(n),
@@ -52,7 +52,7 @@ impl Blueprint {
         }
     }
 
-    /// Refuses sizes that contradict each other: what was read from a file may have them.
+    /// Refuses inconsistent sizes, which a file may contain.
     pub(crate) fn check(&self) -> Result<(), AgentError> {
         let range = self.value_range.is_none_or(|[low, high]| low < high);
         let actions = self.action_space.as_ref().is_none_or(|space| match space {
@@ -66,7 +66,7 @@ impl Blueprint {
             }
             ActionSpace::Discrete { n } => *n > 0 && self.action_dim == 1,
         });
-        // No data has rows this wide, and arithmetic with more might not fit.
+        // No data has wider rows, and arithmetic on larger sizes might overflow.
         let narrow = |width: usize| width <= 1 << 24;
         let sizes = [self.encoding.observation_dim(), self.action_dim, self.choices().unwrap_or(1)];
         if self.encoding.is_consistent()
@@ -81,7 +81,7 @@ impl Blueprint {
         }
     }
 
-    /// Says how another one differs.
+    /// Refuses a different blueprint, naming the difference.
     pub(crate) fn check_same(&self, found: &Blueprint) -> Result<(), AgentError> {
         let sizes = |b: &Blueprint| (b.encoding.observation_dim(), b.action_dim);
         let what = if sizes(self) != sizes(found) {
@@ -100,7 +100,7 @@ impl Blueprint {
     }
 }
 
-/// An action space in words.
+/// A description of an action space.
 fn told(space: &ActionSpace) -> String {
     match space {
         ActionSpace::Continuous { low, high } => format!("a box from {low:?} to {high:?}"),

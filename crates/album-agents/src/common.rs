@@ -1,34 +1,34 @@
-//! Hyperparameters that every algorithm has.
+//! Hyperparameters shared by all algorithms.
 
 use crate::agent::AgentError;
 use crate::{Decay, Encoding};
 use album_data::{Dataset, SegmentConfig};
 use serde::{Deserialize, Serialize};
 
-/// Networks, batches and what goes beyond the papers; part of every algorithm's configuration.
+/// Networks, batches and extensions beyond the papers; part of every algorithm's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Common {
     /// Widths of the hidden layers of all networks.
     pub hidden: Vec<usize>,
-    /// Rows in a minibatch.
+    /// Mini-batch size.
     pub batch_size: usize,
     /// Discount factor.
     pub gamma: f64,
-    /// Beyond the papers: multiplies all rewards.
+    /// Beyond the papers: factor on all rewards.
     pub reward_scale: f64,
-    /// Beyond the papers: how the learning rates fall over the run.
+    /// Beyond the papers: learning-rate schedule over the run.
     pub lr_decay: Decay,
-    /// Beyond the papers: standardise observations by the data.
+    /// Beyond the papers: standardise observations with the statistics of the data.
     pub standardize: bool,
-    /// Beyond the papers: random Fourier features added to the observation (an even number; 0 for none).
+    /// Beyond the papers: number of random Fourier features added to the observation (even; 0 for none).
     pub fourier_features: usize,
     /// Beyond the papers: standard deviation of their frequencies.
     pub fourier_scale: f64,
 }
 
 impl Default for Common {
-    /// The sizes and the discount of the FQL code base, which the baselines of the paper were run with.
+    /// The sizes and the discount of the FQL code base, used for the paper's baselines.
     fn default() -> Self {
         Common {
             hidden: vec![512; 4],
@@ -44,7 +44,7 @@ impl Default for Common {
 }
 
 impl Common {
-    /// Refuses what is outside its domain.
+    /// Refuses values out of range.
     pub fn check(&self) -> Result<(), AgentError> {
         positive(&[("reward_scale", self.reward_scale)])?;
         nonnegative(&[("fourier_scale", self.fourier_scale)])?;
@@ -64,7 +64,7 @@ impl Common {
         SegmentConfig { k: 1, gamma: self.gamma, ..SegmentConfig::default() }
     }
 
-    /// How observations are shown to the networks.
+    /// The encoding of observations for the networks.
     pub fn encoding(&self, data: &Dataset, seed: u64) -> Encoding {
         if self.standardize || self.fourier_features > 0 {
             Encoding::new(data, self.standardize, self.fourier_features, self.fourier_scale, seed)
@@ -74,7 +74,7 @@ impl Common {
     }
 }
 
-/// Fails with the domain of a hyperparameter.
+/// Fails with the valid range of a hyperparameter.
 pub fn fail<T>(key: &'static str, found: String, expected: &'static str) -> Result<T, AgentError> {
     Err(AgentError::Config { key, found, expected })
 }
@@ -89,12 +89,12 @@ pub fn nonnegative(values: &[(&'static str, f64)]) -> Result<(), AgentError> {
     check(values, |x| x >= 0.0 && x.is_finite(), "a nonnegative number")
 }
 
-/// Refuses numbers outside of (0, 1).
+/// Refuses numbers outside (0, 1).
 pub fn open_unit(values: &[(&'static str, f64)]) -> Result<(), AgentError> {
     check(values, |x| x > 0.0 && x < 1.0, "a number between 0 and 1")
 }
 
-/// Refuses rates outside of (0, 1].
+/// Refuses rates outside (0, 1].
 pub fn rate(values: &[(&'static str, f64)]) -> Result<(), AgentError> {
     check(values, |x| x > 0.0 && x <= 1.0, "a number above 0 and at most 1")
 }

@@ -1,4 +1,4 @@
-//! Updates on a device: a loss is recorded as on the native tape, and what it asks for is computed where the networks are.
+//! Updates on a device: losses are recorded as on the native tape, and computed where the networks are.
 
 use crate::agent::NetworkState;
 use crate::networks::Networks;
@@ -9,14 +9,14 @@ use std::cell::RefCell;
 /// The networks of a learner on a device.
 pub(crate) struct OnDevice {
     session: Session,
-    /// Records what is asked for.
+    /// Records what to compute.
     pub(crate) tape: Tape,
     place: Place,
-    /// What went wrong, if something did.
+    /// The first error, if any.
     failure: RefCell<Option<XlaError>>,
 }
 
-/// Where the newest numbers are.
+/// Where the latest weights are.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Host,
@@ -40,12 +40,12 @@ impl OnDevice {
         self.failure.borrow().clone()
     }
 
-    /// Keeps the first error: those that follow come from it.
+    /// Keeps the first error; later ones are consequences.
     fn note<T>(&self, result: Result<T, XlaError>) -> Option<T> {
         result.map_err(|error| self.failure.borrow_mut().get_or_insert(error).clone()).ok()
     }
 
-    /// The numbers on the host have changed.
+    /// Invalidates the device's copy after the host's weights have changed.
     pub(crate) fn forget(&mut self) {
         self.place = Place::Host;
     }
@@ -67,7 +67,7 @@ impl OnDevice {
         self.session.run(step, &rates)
     }
 
-    /// The state of all networks as it is on the device; `None` if the host has it, or there is none any more.
+    /// The state of all networks on the device; `None` if the host's is current, or the device has failed.
     pub(crate) fn newer(&self, nets: &Networks) -> Option<Vec<NetworkState>> {
         if self.place != Place::Device {
             return None;
@@ -80,7 +80,7 @@ impl OnDevice {
         Some(states)
     }
 
-    /// Brings the host up to date.
+    /// Copies the device's weights to the host.
     pub(crate) fn settle(&mut self, nets: &mut Networks) {
         if let Some(states) = self.newer(nets) {
             let loaded = nets.load(&states);

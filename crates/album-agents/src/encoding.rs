@@ -1,29 +1,29 @@
-//! What the networks see of an observation. The paper feeds it in as it is; two switches go beyond that, for tasks with
-//! very few coordinates: with LayerNorm after the activation, a network of two raw coordinates sees little but the angle
-//! of its input.
+//! The encoding of observations. The paper feeds them in unchanged; two options go beyond that, for tasks
+//! with very few coordinates: with LayerNorm after the activation, a network on two raw coordinates sees
+//! little more than the angle of its input.
 
 use album_base::rng;
 use album_data::{Dataset, View};
 use serde::{Deserialize, Serialize};
 
-/// Observation -> network input: as it is, or standardised and extended by random Fourier features.
+/// Observation -> network input: unchanged, or standardised and extended by random Fourier features.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Encoding {
     observation_dim: usize,
-    /// `(x - mean) / std` per coordinate, where standardisation is on.
+    /// `(x - mean) / std` per coordinate, if standardisation is on.
     standard: Option<Vec<(f32, f32)>>,
     /// One frequency vector per pair of features `sin(w'x), cos(w'x)`, row by row.
     frequencies: Vec<f32>,
 }
 
 impl Encoding {
-    /// Observations as they are.
+    /// Unchanged observations.
     pub fn identity(observation_dim: usize) -> Self {
         Encoding { observation_dim, standard: None, frequencies: Vec::new() }
     }
 
-    /// Standardised by the data where `standardize` is on, and extended by `fourier` random features (an even number)
-    /// with frequencies drawn from N(0, scale^2) by `seed`.
+    /// Standardised with the statistics of the data if `standardize` is on, and extended by `fourier` random
+    /// features (an even number) with frequencies drawn from N(0, scale^2) by `seed`.
     pub fn new(data: &Dataset, standardize: bool, fourier: usize, scale: f64, seed: u64) -> Self {
         let dim = data.observation_dim();
         let mut draw = rng::stream(seed, "encoding");
@@ -36,22 +36,22 @@ impl Encoding {
         Encoding { observation_dim: dim, standard, frequencies }
     }
 
-    /// Columns of the network input.
+    /// Dimension of the network input.
     pub fn dim(&self) -> usize {
         self.observation_dim + 2 * (self.frequencies.len() / self.observation_dim.max(1))
     }
 
-    /// Whether observations stay as they are.
+    /// Whether observations are unchanged.
     pub fn is_identity(&self) -> bool {
         self.standard.is_none() && self.frequencies.is_empty()
     }
 
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub fn observation_dim(&self) -> usize {
         self.observation_dim
     }
 
-    /// Mean and 1 / deviation of each coordinate, where standardisation is on.
+    /// Mean and 1 / standard deviation of each coordinate, if standardisation is on.
     pub fn standard(&self) -> Option<&[(f32, f32)]> {
         self.standard.as_deref()
     }
@@ -61,7 +61,7 @@ impl Encoding {
         &self.frequencies
     }
 
-    /// Encodes rows of observations, [`Encoding::dim`] numbers each, into `out`.
+    /// Encodes rows of observations into `out`, [`Encoding::dim`] numbers each.
     pub fn encode(&self, observations: View<'_>, out: &mut [f32]) {
         for (row, out) in observations.iter().zip(out.chunks_exact_mut(self.dim().max(1))) {
             let (x, features) = out.split_at_mut(self.observation_dim);
@@ -77,7 +77,7 @@ impl Encoding {
         }
     }
 
-    /// Whether its parts have the sizes that they say: what was read from a file may not.
+    /// Whether the parts have consistent sizes; those read from a file may not.
     pub(crate) fn is_consistent(&self) -> bool {
         let dim = self.observation_dim;
         dim > 0

@@ -1,4 +1,4 @@
-//! Any algorithm as an [`Agent`]: the plumbing that their papers do not speak of.
+//! Turns any algorithm into an [`Agent`]: the machinery that papers leave out.
 
 use crate::acting::{Acting, Moment, Policy, decisions};
 use crate::agent::{Agent, AgentError, AgentState, Metrics};
@@ -16,7 +16,7 @@ use album_nn::{Pool, Tape, Tensor, Var};
 use album_xla::{Device, ProgramSize};
 use std::cell::{Cell, RefCell};
 
-/// An algorithm with its networks, its optimisers and its random numbers.
+/// An algorithm with its networks, optimisers and random numbers.
 pub struct Learner {
     common: Common,
     algorithm: Box<dyn Algorithm>,
@@ -29,7 +29,7 @@ pub struct Learner {
     device: Option<OnDevice>,
 }
 
-/// Bytes that an agent takes, from its networks' shapes alone.
+/// Memory of an agent in bytes, computed from the shapes of its networks.
 fn memory(setup: &dyn Setup, blueprint: &Blueprint) -> u64 {
     let mut nets = Networks::counting();
     setup.build(blueprint.sizes(), &mut nets);
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Learner {
 }
 
 impl Learner {
-    /// A fresh agent for `data`; `total_steps` is what schedules stretch over.
+    /// A new agent for `data`; `total_steps` is the length of its schedules.
     ///
     /// ```
     /// use album_agents::{Agent, Common, Learner, agents::album};
@@ -73,7 +73,7 @@ impl Learner {
         Self::from_blueprint(setup, &Blueprint::new(setup, data, seed), total_steps, seed, pool)
     }
 
-    /// A fresh agent without its data, from what another one took from it: [`Agent::load`] makes it that one.
+    /// A new agent without its data, from another agent's blueprint; [`Agent::load`] restores the weights.
     pub fn from_blueprint(
         setup: &dyn Setup,
         blueprint: &Blueprint,
@@ -101,30 +101,30 @@ impl Learner {
         })
     }
 
-    /// Bytes that training takes beside the data, about.
+    /// Approximate memory in bytes that training needs besides the data.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// From now on updates run on this device.
+    /// Runs all further updates on this device.
     pub fn move_to(&mut self, device: &Device) {
         self.settle();
         self.device = Some(OnDevice::new(device, &self.nets, self.tape.pool()));
     }
 
-    /// The programs that updates have needed so far on a device.
+    /// The programs that updates have compiled for a device so far.
     pub fn programs(&self) -> Vec<ProgramSize> {
         self.device.as_ref().map_or_else(Vec::new, |device| device.session().programs().collect())
     }
 
-    /// Brings the networks here up to date with those on the device.
+    /// Copies the device's weights to the networks here.
     fn settle(&mut self) {
         if let Some(device) = &mut self.device {
             device.settle(&mut self.nets);
         }
     }
 
-    /// Does something on the native tape, with the newest networks.
+    /// Runs a computation on the native tape, with the latest weights.
     fn natively<T>(&mut self, then: impl FnOnce(&mut Self) -> T) -> T {
         self.settle();
         let device = self.device.take();
@@ -133,7 +133,7 @@ impl Learner {
         result
     }
 
-    /// What `of` says about the newest networks.
+    /// Evaluates `of` on the latest networks.
     fn with_networks<T>(&self, of: impl FnOnce(&Networks) -> T) -> T {
         let newer = self.device.as_ref().and_then(|device| device.newer(&self.nets));
         match newer.and_then(|states| self.nets.frozen(&states).ok()) {
@@ -142,12 +142,12 @@ impl Learner {
         }
     }
 
-    /// What the agent took from its data.
+    /// What the agent derived from its data.
     pub fn blueprint(&self) -> &Blueprint {
         &self.blueprint
     }
 
-    /// How the policy acts, as data.
+    /// The policy's decision rule, as data.
     pub fn recorded_policy(&self) -> RecordedPolicy {
         let decide = self.with_networks(|nets| self.algorithm.decide(nets));
         let (encoding, actions) = (self.blueprint.encoding.clone(), self.blueprint.action_space());
@@ -159,18 +159,18 @@ impl Learner {
         &self.nets
     }
 
-    /// Networks that estimate values, members of ensembles and targets included.
+    /// Number of value networks, including ensemble members and targets.
     pub fn value_networks(&self) -> usize {
         self.nets.value_networks()
     }
 
-    /// How many actions are executed before the policy looks again: more than 1 where it commits to chunks.
+    /// Number of actions executed per decision: more than 1 for policies that commit to chunks.
     pub fn open_loop(&self) -> usize {
         self.algorithm.open_loop()
     }
 
-    /// The probabilities of choices by the logits of the network of this name, row by row; `None` where there is no such
-    /// network or actions are continuous.
+    /// The action probabilities from the logits of the network of this name, row by row; `None` if there is
+    /// no such network or actions are continuous.
     pub fn probabilities(&mut self, network: &str, observations: View<'_>) -> Option<Vec<f32>> {
         self.blueprint.choices()?;
         self.settle();
@@ -181,7 +181,7 @@ impl Learner {
         Some(tape.apply_frozen(&self.nets[id], s).log_softmax_cols().exp().with_value(<[f32]>::to_vec))
     }
 
-    /// What the policy tries in each observation, row by row, where it collects its own data ([`Algorithm::explore`]).
+    /// Exploratory actions for each observation, row by row ([`Algorithm::explore`]).
     pub fn explore(&mut self, observations: View<'_>, moments: &[Moment]) -> Vec<f32> {
         let (encoding, actions) = (&self.blueprint.encoding, self.blueprint.action_space());
         let mut decide = self.algorithm.explore(&self.nets);
@@ -229,7 +229,7 @@ impl Learner {
         total
     }
 
-    /// The same on the device; `None` if it failed.
+    /// One update on the device; `None` if it failed.
     fn update_on_device(
         &mut self,
         batch: &Batch,
@@ -273,7 +273,7 @@ impl Learner {
         Some(total)
     }
 
-    /// Calls `then` with the loss of each stage of an update, in order; on the tape of the device, if there is one.
+    /// Calls `then` with the loss of each stage of an update, in order, on the device's tape if there is one.
     fn each_stage(
         &mut self,
         batch: &Batch,
@@ -303,7 +303,7 @@ impl Learner {
         }
     }
 
-    /// What `of` says about observations, in units of the data's rewards.
+    /// Evaluates `of` on observations, in units of the data's rewards.
     fn values_of(
         &mut self,
         observations: View<'_>,
@@ -318,8 +318,8 @@ impl Learner {
         of(&self.nets, s).with_value(|v| v.iter().map(in_data_units).collect())
     }
 
-    /// Loss and gradients of all trained networks at given random numbers, without learning from them: all stages see the
-    /// same parameters.
+    /// Loss and gradients of all trained networks at given random numbers, without an update: all stages see
+    /// the same parameters.
     pub fn gradients(
         &mut self,
         batch: &Batch,
@@ -337,8 +337,8 @@ impl Learner {
         (total, all)
     }
 
-    /// Floating-point operations of the matrix products of one update, counted from their shapes, no row left out: the
-    /// mean of an even and an odd step, because some algorithms do not do the same at both.
+    /// Floating-point operations of the matrix products of one update, counted from their shapes: the mean of
+    /// an even and an odd step, because some algorithms alternate.
     pub fn operations(&mut self, batch: &Batch) -> f64 {
         let mut operations = 0.0;
         self.natively(|learner| {
@@ -439,7 +439,7 @@ impl Agent for Learner {
     }
 }
 
-/// Appends the norms of gradients, all of them together first.
+/// Appends gradient norms, the total first.
 fn push_norms(metrics: &mut Metrics, norms: Vec<(String, f64)>) {
     metrics.push(("grad/norm".into(), norms.iter().map(|n| n.1 * n.1).sum::<f64>().sqrt()));
     metrics.extend(norms.into_iter().map(|(name, norm)| (format!("grad/norm_{name}").into(), norm)));

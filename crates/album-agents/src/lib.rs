@@ -1,8 +1,8 @@
-//! The algorithms of album, one file each, every file reading like its paper.
+//! The algorithms of album, one file each, written to read like their papers.
 //!
-//! An [`Algorithm`] is hyperparameters, networks, a loss and a way to act. A [`Learner`] makes an [`Agent`] of it, which
-//! learns from batches and acts on observations. Agents know no files and no environments; the trainer knows no algorithm
-//! by name. [`AGENTS`] lists them all.
+//! An [`Algorithm`] is hyperparameters, networks, a loss and a way to act. A [`Learner`] makes it an
+//! [`Agent`], which learns from batches and acts on observations. Agents know nothing of files and
+//! environments; the trainer knows no algorithm by name. [`AGENTS`] lists them all.
 //!
 //! ```
 //! use album_agents::{Agent, AgentKind, Learner};

@@ -1,4 +1,4 @@
-//! The networks of an agent, each with its optimiser or, for a target, the network it follows.
+//! The networks of an agent, each with its optimiser or, for a target, the network it tracks.
 
 use crate::agent::{AgentError, NetworkState};
 use crate::algorithm::Stage;
@@ -9,30 +9,32 @@ use album_xla::Net;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Index;
 
-/// One of an agent's [`Networks`].
+/// The id of one of an agent's [`Networks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkId(pub(crate) usize);
 
-/// All networks of an agent. They are made in a fixed order from one random stream, trained together and stored together.
+/// All networks of an agent. They are created in a fixed order from one random stream, and trained and stored
+/// together.
 pub struct Networks {
     entries: Vec<Entry>,
     init: ChaCha8Rng,
-    /// Where networks are only counted: their shapes, with the copies of each. The smallest network stands in for them.
+    /// In counting mode: the shapes of networks with the number of copies. The smallest network stands in for
+    /// each.
     counted: Option<Vec<(MlpSpec, u64)>>,
 }
 
-/// Copies of a trained network's parameters: itself and transposed, gradient, two moments, three that a checkpoint makes of
-/// them, and three in the bytes of its file.
+/// Copies of a trained network's parameters: weights, their transpose, gradient, two moments, three tensors
+/// of a checkpoint, and three in the bytes of its file.
 const TRAINED: u64 = 11;
-/// Of one that is not: itself, transposed, and the checkpoint's.
+/// Copies of an untrained network: weights, transpose, and the checkpoint's.
 const FOLLOWING: u64 = 3;
-/// How often a row goes through a network, forward and back.
+/// Number of passes of a row through a network, forward and backward.
 const PASSES: u64 = 5;
 
 struct Entry {
     name: String,
     net: Mlp,
-    /// Whether it estimates values: what the paper counts as value networks.
+    /// Whether it counts as a value network in the paper's sense.
     is_value: bool,
     role: Role,
 }
@@ -46,7 +48,7 @@ enum Role {
         of: NetworkId,
         tau: f32,
     },
-    /// Stays as it was drawn.
+    /// Never trained.
     Fixed,
 }
 
@@ -56,10 +58,10 @@ impl Entry {
     }
 }
 
-/// Networks by their places: those that are trained, or copies.
+/// Networks by id: those being trained, or copies.
 pub type Lookup<'n> = &'n dyn Index<NetworkId, Output = Mlp>;
 
-/// Copies of all networks as they were, for acting. They take no memory until the originals change.
+/// Copies of all networks for acting. They take no memory until the originals change.
 pub struct Snapshot(Vec<Mlp>);
 
 impl Index<NetworkId> for Snapshot {
@@ -77,17 +79,17 @@ impl Index<NetworkId> for Networks {
 }
 
 impl Networks {
-    /// None yet; their weights will be drawn by `seed`.
+    /// An empty set; weights will be drawn from `seed`.
     pub fn new(seed: u64) -> Self {
         Networks { entries: Vec::new(), init: rng::stream(seed, "init"), counted: None }
     }
 
-    /// None yet, and there will be none: those that are added are only counted.
+    /// An empty set in counting mode: networks are counted, not created.
     pub(crate) fn counting() -> Self {
         Networks { counted: Some(Vec::new()), ..Networks::new(0) }
     }
 
-    /// Bytes that what was counted takes in training with batches of so many rows, about.
+    /// Approximate training memory in bytes of the counted networks, with batches of this many rows.
     pub(crate) fn counted_bytes(&self, rows: usize) -> u64 {
         let bytes = |(spec, copies): &(MlpSpec, u64)| {
             let parameters = spec.parameter_bytes()?.checked_mul(*copies)?;
@@ -97,7 +99,7 @@ impl Networks {
         all.fold(0, u64::saturating_add)
     }
 
-    /// Makes a network, or counts it.
+    /// Creates a network, or counts it.
     fn make(&mut self, spec: MlpSpec, copies: u64) -> Mlp {
         match &mut self.counted {
             Some(counted) => {
@@ -113,7 +115,7 @@ impl Networks {
         self.add_trained(name, spec, learning_rate, true)
     }
 
-    /// Adds a network of the policy.
+    /// Adds a policy network.
     pub fn policy(&mut self, name: &str, spec: MlpSpec, learning_rate: f64) -> NetworkId {
         self.add_trained(name, spec, learning_rate, false)
     }
@@ -124,7 +126,7 @@ impl Networks {
         self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Trained { adam, learning_rate } })
     }
 
-    /// Adds a copy of a network that follows it: `target = tau * online + (1 - tau) * target` after every update.
+    /// Adds a target network: `target = tau * online + (1 - tau) * target` after every update.
     pub fn target(&mut self, name: &str, of: NetworkId, tau: f64) -> NetworkId {
         let online = &self.entries[of.0];
         let (net, is_value) = (online.net.clone(), online.is_value);
@@ -134,18 +136,18 @@ impl Networks {
         self.add(Entry { name: name.to_owned(), net, is_value, role: Role::Target { of, tau: tau as f32 } })
     }
 
-    /// Adds a network that stays as it is drawn.
+    /// Adds a network that is never trained.
     pub fn fixed(&mut self, name: &str, spec: MlpSpec) -> NetworkId {
         let net = self.make(spec, FOLLOWING);
         self.add(Entry { name: name.to_owned(), net, is_value: false, role: Role::Fixed })
     }
 
-    /// Copies of all of them.
+    /// Copies of all networks.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot(self.entries.iter().map(|entry| entry.net.clone()).collect())
     }
 
-    /// Draws all weights of a network anew: normal ones with a standard deviation.
+    /// Redraws all weights of a network from a normal distribution with this standard deviation.
     pub fn draw_normal(&mut self, id: NetworkId, deviation: f64) {
         let net = &mut self.entries[id.0].net;
         let mut tensors = net.tensors();
@@ -168,7 +170,7 @@ impl Networks {
         entries.map(|(i, entry)| (NetworkId(i), &*entry.name))
     }
 
-    /// Lets the weights of all networks of the policy decay (AdamW).
+    /// Enables weight decay for all policy networks (AdamW).
     pub fn decay_policy(&mut self, weight_decay: f64) {
         for entry in &mut self.entries {
             if let (false, Role::Trained { adam, .. }) = (entry.is_value, &mut entry.role) {
@@ -177,33 +179,33 @@ impl Networks {
         }
     }
 
-    /// Numbers in all networks, targets included, as the paper's cost table counts them.
+    /// Number of parameters of all networks, targets included, as in the paper's cost table.
     pub fn parameters(&self) -> usize {
         self.entries.iter().map(|entry| entry.net.parameter_count()).sum()
     }
 
-    /// Networks that estimate values, members of ensembles and targets included.
+    /// Number of value networks, including ensemble members and targets.
     pub fn value_networks(&self) -> usize {
         self.entries.iter().filter(|entry| entry.is_value).map(|entry| entry.net.spec().members).sum()
     }
 
-    /// Moves the targets for which `moves` says so.
+    /// Updates the targets that `moves` selects.
     pub fn track(&mut self, moves: impl Fn(NetworkId) -> bool, pool: &Pool) {
         for i in 0..self.entries.len() {
             if let Role::Target { of, tau } = self.entries[i].role
                 && moves(NetworkId(i))
             {
-                // A target is added after the network that it follows.
+                // A target is added after the network that it tracks.
                 let (before, rest) = self.entries.split_at_mut(i);
                 rest[0].net.track(&before[of.0].net, tau, pool);
             }
         }
     }
 
-    /// One step of Adam for every network that `stage` trains; all learning rates are multiplied by `factor`. A network that the
-    /// loss does not depend on has a zero gradient: its moments decay and its weights still move by them. With
-    /// `max_norm`, the gradient of all value networks is scaled down to it where it is longer, and that of all networks
-    /// of the policy likewise.
+    /// One Adam step for every network that `stage` trains, with all learning rates multiplied by `factor`. A
+    /// network that the loss does not depend on has a zero gradient: its moments decay and still move its
+    /// weights. With `max_norm`, the joint gradient of all value networks, and that of all policy networks,
+    /// is clipped to this norm.
     pub fn step(&mut self, gradients: &Gradients<'_>, stage: Stage, factor: f64, max_norm: Option<f64>) {
         let scale = |is_value| {
             let Some(most) = max_norm else { return 1.0 };
@@ -222,7 +224,7 @@ impl Networks {
         }
     }
 
-    /// What a device needs to know of them.
+    /// The networks in the form that a device takes.
     pub(crate) fn on_device(&self) -> Vec<Net> {
         let net = |entry: &Entry| Net {
             id: entry.net.id(),
@@ -243,7 +245,7 @@ impl Networks {
         self.entries.iter().map(net).collect()
     }
 
-    /// Counts a step of all optimisers that is taken elsewhere, as [`Networks::step`] would take it in one stage or in
+    /// Counts a step of all optimisers that is taken on a device, as [`Networks::step`] would in one stage or
     /// several.
     pub(crate) fn advance(&mut self, factor: f64) -> Vec<StepRates> {
         let mut rates = Vec::new();
@@ -262,7 +264,7 @@ impl Networks {
         (0..self.entries.len()).filter(move |&i| is_target(&self.entries[i])).map(NetworkId)
     }
 
-    /// Copies in another state, for acting.
+    /// Copies with other weights, for acting.
     pub(crate) fn frozen(&self, states: &[NetworkState]) -> Result<Networks, AgentError> {
         let mut entries = Vec::new();
         for (entry, state) in self.entries.iter().zip(states) {
@@ -287,12 +289,12 @@ impl Networks {
         self.entries.iter().map(state).collect()
     }
 
-    /// Goes back to a state of networks of the same names and shapes.
+    /// Restores a state of networks of the same names and shapes.
     pub fn load(&mut self, states: &[NetworkState]) -> Result<(), AgentError> {
         if states.len() != self.entries.len() {
             return Err(AgentError::Networks { found: states.len(), expected: self.entries.len() });
         }
-        // All of them are looked at before any of them changes.
+        // All are checked before any is changed.
         for (entry, state) in self.entries.iter().zip(states) {
             state.check(&entry.name, &entry.net, matches!(entry.role, Role::Trained { .. }))?;
         }

@@ -4,11 +4,12 @@ use album_base::rng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// What an update draws: a function of the run's seed and the step, so that a checkpoint need not store it.
+/// The random draws of an update: a function of the run's seed and the step, so a checkpoint need not store
+/// them.
 #[derive(Debug)]
 pub struct Noise {
     stream: ChaCha8Rng,
-    /// Recorded elsewhere, draw by draw, to be used in place of the stream.
+    /// Draws recorded elsewhere, used instead of the stream.
     recorded: Option<VecDeque<Vec<f32>>>,
 }
 

@@ -6,14 +6,14 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Where a configuration starts from.
+/// The preset that a configuration starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// The published networks and coefficients, with the values for the environment.
     Paper,
-    /// Small networks that suit PointMaze on a CPU.
+    /// Small networks for PointMaze on a CPU.
     Small,
-    /// Sensible on data that nobody has tuned for; what depends on the data is chosen from it.
+    /// Robust values for data that nobody has tuned for; some are chosen from the data.
     Own,
 }
 
@@ -21,12 +21,12 @@ pub enum Preset {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PresetFile {
-    /// Published values: those of `any` environment, then those of some.
+    /// Published values: first those for `any` environment, then those for specific ones.
     #[serde(default)]
     pub paper: BTreeMap<String, Section>,
     /// Values for PointMaze with small networks.
     pub small: Section,
-    /// Values for people's own data, where they differ from the small ones.
+    /// Values for users' own data, where they differ from the small ones.
     #[serde(default)]
     pub own: Section,
 }
@@ -34,7 +34,7 @@ pub struct PresetFile {
 /// Values that belong together.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Section {
-    /// Where they come from.
+    /// The source of the values.
     pub source: String,
     /// Hyperparameters.
     #[serde(flatten)]
@@ -49,7 +49,7 @@ impl PresetFile {
     }
 }
 
-/// Every file, parsed once: those of agents by name, and `common`, which holds what all of them share.
+/// Every file, parsed once: those of agents by name, and `common`, which all of them share.
 static FILES: LazyLock<Result<BTreeMap<&str, PresetFile>, String>> = LazyLock::new(|| {
     let agents = AGENTS.iter().map(|kind| (kind.name, kind.preset_text()));
     let common = ("common", include_str!("../presets/common.toml"));

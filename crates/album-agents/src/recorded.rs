@@ -1,5 +1,5 @@
-//! How a policy acts, as data: what its decision rule computed for one observation, for writing the policy into a
-//! file. Agents say how they act once; nothing here knows one of them.
+//! A policy's decision rule as data: the computation for one observation, recorded so that the policy can be
+//! written to a file. Agents define how they act once; nothing here knows a specific agent.
 
 use crate::Encoding;
 use crate::acting::{Moment, Situation};
@@ -12,70 +12,71 @@ use album_nn::{Pool, Recording, Tape, Var};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What a value on the tape is, where the tape cannot know. Operands are places of earlier values.
+/// Annotation of a value whose meaning the tape does not know. Operands are indices of earlier values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mark {
     /// The encoded observation.
     Observation,
     /// Standard normal noise.
     Normal,
-    /// Of `n` candidate rows for each observation the one with the highest score.
+    /// The candidate with the highest score among `n` rows per observation.
     Best {
-        /// How many candidates there are.
+        /// Number of candidates.
         n: usize,
         /// The candidates.
         candidates: usize,
         /// A column of scores.
         scores: usize,
     },
-    /// Of `n` candidate rows for each observation one drawn by a uniform number, with probabilities proportional to the
-    /// exponentials of the scores.
+    /// One of `n` candidate rows per observation, drawn by a uniform number with probabilities proportional
+    /// to the exponentials of the scores.
     Drawn {
-        /// How many candidates there are.
+        /// Number of candidates.
         n: usize,
         /// The candidates.
         candidates: usize,
         /// A column of scores.
         scores: usize,
     },
-    /// The index of the largest `q` among the choices that are at least `threshold` times as likely as the most likely one.
+    /// The index of the largest `q` among the choices at least `threshold` times as likely as the most likely
+    /// one.
     Supported {
         /// Logits of the choices.
         logits: usize,
         /// Their values.
         q: usize,
-        /// The share.
+        /// The relative threshold.
         threshold: f32,
     },
-    /// A column for each choice, made of those of all members of an ensemble side by side.
+    /// The values of all choices, aggregated over the ensemble members.
     Choices {
-        /// The columns of all members.
+        /// The columns of all members, side by side.
         q: usize,
-        /// What makes one value of them.
+        /// How the members are aggregated.
         aggregate: Aggregate,
     },
 }
 
-/// What a decision rule computed for one observation.
+/// The recorded computation for one observation.
 #[derive(Clone, Debug)]
 pub struct RecordedPolicy {
-    /// All values.
+    /// All recorded values.
     pub recording: Recording,
-    /// What some of them are, by place.
+    /// Annotations of values, by index.
     pub marks: BTreeMap<usize, Mark>,
-    /// The place of what was decided: continuous actions before they are clipped to [-1, 1] and brought to physical units,
-    /// several side by side where they are executed on one decision, or the index of a choice.
+    /// Index of the decision: continuous actions before clipping to [-1, 1] and conversion to physical units,
+    /// side by side if several are executed, or the index of a choice.
     pub decided: usize,
-    /// How networks see observations.
+    /// The encoding of observations.
     pub encoding: Encoding,
-    /// What actions are outside.
+    /// The action space in physical units.
     pub actions: ActionSpace,
-    /// Actions of one decision that are executed.
+    /// Number of actions executed per decision.
     pub open_loop: usize,
 }
 
 impl RecordedPolicy {
-    /// Lets a rule decide once.
+    /// Records one decision of a rule.
     pub(crate) fn of(
         mut decide: Decide,
         encoding: Encoding,
@@ -114,7 +115,7 @@ impl RecordedPolicy {
 }
 
 impl<'t> Situation<'t, '_> {
-    /// Says what a value is, for recordings.
+    /// Annotates a value, for recordings.
     pub fn mark(&self, value: Var<'t>, mark: Mark) -> Var<'t> {
         if let Some(marks) = self.marks {
             marks.borrow_mut().insert(value.place(), mark);

@@ -1,4 +1,4 @@
-//! The algorithms by name.
+//! The registry of algorithms.
 
 use crate::agent::AgentError;
 use crate::agents::{
@@ -37,13 +37,13 @@ pub const AGENTS: &[AgentKind] = &[
 /// An algorithm that can be chosen by name.
 #[derive(Debug)]
 pub struct AgentKind {
-    /// What it is chosen by.
+    /// The name that `--agent` takes.
     pub name: &'static str,
     /// The kind of policy, for example `Gaussian`.
     pub policy: &'static str,
-    /// Whether it learns discrete actions too.
+    /// Whether it supports discrete actions.
     discrete: bool,
-    /// Where it was published.
+    /// The publication.
     pub reference: &'static str,
     /// The text of `presets/NAME.toml`.
     presets: &'static str,
@@ -70,17 +70,17 @@ impl AgentKind {
         }
     }
 
-    /// The same for an algorithm that learns discrete actions too.
+    /// Marks it as supporting discrete actions.
     pub const fn with_discrete(self) -> Self {
         AgentKind { discrete: true, ..self }
     }
 
-    /// Whether it learns discrete actions.
+    /// Whether it supports discrete actions.
     pub fn learns_discrete(&self) -> bool {
         self.discrete
     }
 
-    /// The algorithm of a name; the error suggests the nearest one.
+    /// Finds an algorithm by name; the error suggests the nearest one.
     pub fn find(name: &str) -> Result<&'static AgentKind, AgentError> {
         let all = || AGENTS.iter().map(|kind| kind.name);
         AGENTS
@@ -89,7 +89,7 @@ impl AgentKind {
             .ok_or_else(|| AgentError::Unknown { name: name.to_owned(), hint: suggest::hint(name, all()) })
     }
 
-    /// The values of a preset for an environment, to be put over the defaults.
+    /// The values of a preset for an environment, which override the defaults.
     pub fn preset(&self, environment: &str, preset: Preset) -> Result<toml::Table, AgentError> {
         let file = self.preset_file()?;
         Ok(match preset {
@@ -122,7 +122,7 @@ impl AgentKind {
         (self.defaults)().map_err(|e| AgentError::Settings(e.to_string()))
     }
 
-    /// Reads hyperparameters and refuses what is outside its domain.
+    /// Parses hyperparameters and refuses values out of range.
     pub fn setup(&self, settings: &toml::Table) -> Result<Box<dyn Setup>, AgentError> {
         check_sizes(settings)?;
         let setup = match (self.parse)(settings.clone()) {
@@ -134,8 +134,8 @@ impl AgentKind {
         Ok(setup)
     }
 
-    /// The error of settings that cannot be read, with the key that is to blame: the one that cannot stand alone among
-    /// defaults. The parser forgets the names of keys in flattened parts.
+    /// Names the key to blame for unreadable settings: the one that fails on its own among defaults. The
+    /// parser loses the names of keys in flattened structs.
     fn blame(&self, settings: &toml::Table, error: &toml::de::Error) -> Result<AgentError, AgentError> {
         let defaults = self.defaults()?;
         for (key, value) in settings {
@@ -149,14 +149,14 @@ impl AgentKind {
     }
 }
 
-/// Refuses sizes above their bounds, in lists and tables too.
+/// Refuses sizes above their limits, including those in lists and tables.
 pub fn check_sizes(settings: &toml::Table) -> Result<(), AgentError> {
     settings.iter().try_for_each(|(key, value)| check_size(key, value))
 }
 
 fn check_size(key: &str, value: &toml::Value) -> Result<(), AgentError> {
     match value {
-        // Negative ones are refused by their types.
+        // Negative numbers are refused by their types.
         toml::Value::Integer(number) => Ok(limits::check(key, number.max(&0).cast_unsigned())?),
         toml::Value::Array(list) if list.len() > limits::LONGEST_LIST => {
             let (found, most) = (list.len(), limits::LONGEST_LIST);
@@ -172,7 +172,7 @@ fn check_size(key: &str, value: &toml::Value) -> Result<(), AgentError> {
 mod tests {
     use super::*;
 
-    /// Every whole number of every agent has a bound, and far beyond it is an error with the name of the key.
+    /// Every integer of every agent has a limit, and exceeding it is an error that names the key.
     #[test]
     fn no_size_is_without_bound() {
         for kind in AGENTS {

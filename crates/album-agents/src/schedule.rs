@@ -1,15 +1,15 @@
-//! Learning rates over the course of training.
+//! Learning-rate schedules.
 
 use serde::{Deserialize, Serialize};
 
-/// How a learning rate changes from the first step to the last.
+/// The learning-rate schedule over a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decay {
-    /// It stays (the paper).
+    /// Constant (the paper).
     #[default]
     None,
-    /// It falls along a half cosine to 0.
+    /// Cosine decay to 0.
     Cosine,
 }
 

@@ -4,12 +4,12 @@ use album::Error as Failure;
 use album::act::{act, load};
 use std::path::PathBuf;
 
-/// Which policy acts.
+/// Arguments of `album act`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A file that `album export --format safetensors` wrote
+    /// A policy file written by `album export --format safetensors`
     file: PathBuf,
-    /// Seed of the noise of a policy that samples
+    /// Seed of the noise of a stochastic policy
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

@@ -4,7 +4,7 @@ use crate::output;
 use album::Error as Failure;
 use album::agents::AgentList;
 
-/// The list of algorithms.
+/// Arguments of `album agents`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Print one JSON object

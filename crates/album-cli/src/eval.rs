@@ -1,4 +1,4 @@
-//! `album eval`: a look at the policy of a run, and at its critic.
+//! `album eval`: evaluates the policy of a run, and its critic.
 
 use crate::output;
 use crate::resources::ResourceArgs;
@@ -8,12 +8,12 @@ use album_base::say;
 use album_train::StopFlag;
 use std::path::PathBuf;
 
-/// A look at a trained policy.
+/// Arguments of `album eval`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The run directory
     run: PathBuf,
-    /// Episodes
+    /// Number of evaluation episodes
     #[arg(long, default_value_t = 50)]
     episodes: usize,
     /// Evaluate the checkpoint of this step [default: the latest]
@@ -22,7 +22,7 @@ pub struct Args {
     /// Seed of the episodes [default: the run's]
     #[arg(long)]
     seed: Option<u64>,
-    /// Write films of the first N episodes (GIF) into the run directory
+    /// Write videos of the first N episodes (GIF) into the run directory
     #[arg(long, value_name = "N", default_value_t = 0)]
     video: usize,
     /// Also compare the critic's values with the best values that the data supports

@@ -7,7 +7,7 @@ use album_base::say;
 use clap::ValueEnum;
 use std::path::PathBuf;
 
-/// Which policy, and where to.
+/// Arguments of `album export`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The run directory
@@ -15,13 +15,13 @@ pub struct Args {
     /// Export the checkpoint of this step [default: the best one if kept, else the latest]
     #[arg(long)]
     step: Option<u64>,
-    /// onnx for any runtime; safetensors for `album act` and the crate album-policy
+    /// onnx for any runtime; safetensors for `album act` and the album-policy crate
     #[arg(long)]
     format: FormatArg,
     /// The file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Compare the file with the agent on N observations (ONNX: needs onnxruntime in album's Python)
+    /// Compare the file with the agent on N observations (ONNX needs onnxruntime in album's Python)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     check: Option<u32>,
     /// Print one JSON object

@@ -1,4 +1,4 @@
-//! `album fqe`: what the policy of a run is worth, by data alone.
+//! `album fqe`: estimates the value of a run's policy from data alone.
 
 use crate::output;
 use crate::source_args::SourceArgs;
@@ -9,32 +9,34 @@ use album_base::say;
 use album_train::StopFlag;
 use std::path::PathBuf;
 
-/// Fitted Q evaluation.
+/// Arguments of `album fqe`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The run directory
     run: PathBuf,
-    /// Episodes to judge on, as files or folders [default: those that the run held out]
+    /// Episodes to evaluate on, as files or folders [default: those held out by the run]
     #[arg(long, value_name = "SOURCE", num_args = 1..)]
     data: Vec<PathBuf>,
     #[command(flatten)]
     source: SourceArgs,
-    /// The column with the probability of each recorded choice [default: estimated by cloning the behaviour]
+    /// Column with the behaviour policy's probability of each recorded action [default: estimated by
+    /// behaviour cloning]
     #[arg(long, value_name = "COLUMN")]
     propensity: Option<String>,
-    /// Judge the checkpoint of this step [default: the latest, or the best where it is kept]
+    /// Evaluate the checkpoint of this step [default: the best one if kept, else the latest]
     #[arg(long)]
     step: Option<u64>,
-    /// Networks of the ensemble [default: 5]
+    /// Number of networks in the ensemble [default: 5]
     #[arg(long, value_name = "N")]
     ensemble: Option<usize>,
-    /// Gradient steps for the behaviour, and as many for the policy [default: by the discount, 5,000 to 50,000]
+    /// Gradient steps for the behaviour's values, and as many for the policy's [default: by the discount,
+    /// 5,000 to 50,000]
     #[arg(long, value_name = "N")]
     updates: Option<u64>,
-    /// Seed of the networks and of all resamples
+    /// Seed of the networks and of the bootstrap
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Worker threads; results do not depend on their number (0: all processors)
+    /// Worker threads; results do not depend on how many (0: all processors)
     #[arg(long, default_value_t = 0)]
     threads: usize,
     /// Print one JSON object

@@ -1,8 +1,8 @@
-//! What `album --help` shows: commands by what they are for, and an example on top of every page.
+//! The pages of `--help`: commands grouped by purpose, and an example at the top of every page.
 
 use clap::Command;
 
-/// Commands by what they are for, in the order of use.
+/// Command groups, in the order of use.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Learn", &["train", "resume", "agents"]),
     ("Judge", &["eval", "fqe", "report", "log"]),
@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("This machine", &["setup", "bench"]),
 ];
 
-/// The first thing to try of every command.
+/// The example of every command.
 const EXAMPLES: &[(&str, &str)] = &[
     ("train", "album train cube-single-play-singletask-v0 --seed 1"),
     ("resume", "album resume runs/cube-single-play-singletask-v0/album-seed1"),

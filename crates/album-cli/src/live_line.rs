@@ -1,9 +1,9 @@
-//! The line that `album train` shows while it trains.
+//! The progress line of `album train`.
 
 use album_base::progress::{self, Amount, ProgressBar};
 use album_train::Event;
 
-/// Steps, steps a second, time to go, the last success and the range of V.
+/// Steps, steps per second, remaining time, the last success rate and the range of V.
 pub struct LiveLine {
     bar: ProgressBar,
     success: String,

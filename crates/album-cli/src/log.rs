@@ -1,25 +1,25 @@
-//! `album log`: the logs of a run for a tracker.
+//! `album log`: exports the logs of a run to an experiment tracker.
 
 use crate::output;
 use album::Error as Failure;
 use album::track::wandb;
 use std::path::PathBuf;
 
-/// Which run, and where to.
+/// Arguments of `album log`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The run directory
     run: PathBuf,
-    /// Write an offline run of Weights & Biases into the run directory; `wandb sync` uploads it
+    /// Write an offline Weights & Biases run into the run directory; `wandb sync` uploads it
     #[arg(long, required = true)]
     wandb: bool,
-    /// Upload it at once (wandb must be logged in)
+    /// Upload it immediately (wandb must be logged in)
     #[arg(long)]
     online: bool,
-    /// The project
+    /// Name of the project
     #[arg(long, default_value = "album", value_name = "NAME")]
     project: String,
-    /// A Python that has the package wandb [default: ALBUM_PYTHON, else the one that `album setup` made]
+    /// A Python with wandb installed [default: ALBUM_PYTHON, else the one made by `album setup`]
     #[arg(long, value_name = "FILE")]
     python: Option<PathBuf>,
     /// Print one JSON object

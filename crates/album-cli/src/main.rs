@@ -35,20 +35,20 @@ struct Cli {
     command: Command,
 }
 
-// The order and the groups of the help are in `help`.
+// `help` orders and groups the commands.
 #[derive(Subcommand)]
 enum Command {
     /// Train an agent; without a task, ALBUM on PointMaze
     Train(Box<train::TrainArgs>),
-    /// Resume a run that was stopped, bit for bit
+    /// Resume a stopped run, bit for bit
     Resume(train::ResumeArgs),
     /// Evaluate the policy of a run
     Eval(eval::Args),
-    /// Judge the policy of a run by data alone: fitted Q evaluation
+    /// Estimate the value of a run's policy from data alone: fitted Q evaluation
     Fqe(fqe::Args),
-    /// Write the policy of a run into one file: ONNX, or safetensors for `album act`
+    /// Write the policy of a run to one file: ONNX, or safetensors for `album act`
     Export(export::Args),
-    /// Act by a policy file: observations on standard input, actions on standard output
+    /// Run a policy file: observations on standard input, actions on standard output
     Act(act::Args),
     /// List the algorithms with their sizes and defaults
     Agents(agents::Args),
@@ -58,13 +58,13 @@ enum Command {
     Solve(solve::Args),
     /// Check every statement of the theory with numbers and figures
     Verify(verify::Args),
-    /// Regenerate a table or figure of the paper, at its scale or in minutes on two cores
+    /// Reproduce a table or figure of the paper, at full scale or in minutes on two cores
     Reproduce(reproduce::Args),
     /// Install what cargo does not: OGBench, gymnasium, an XLA plugin
     Setup(setup::Args),
-    /// Export the logs of a run to a tracker: Weights & Biases
+    /// Export the logs of a run to an experiment tracker: Weights & Biases
     Log(log::Args),
-    /// Compare runs, beside the published numbers: one page, tables and figures
+    /// Compare runs with each other and the published numbers: a page, tables and figures
     Report(report::Args),
     /// Measure the speed of album on this machine
     Bench(bench::Args),
@@ -105,11 +105,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Refuses numbers of options above the bounds that their names have.
+/// Refuses values of numeric options above the limit of their name.
 fn check_sizes(matches: &ArgMatches) -> Result<(), Failure> {
     for name in matches.ids().map(|id| id.as_str()).filter(|name| limits::most(name).is_some()) {
         for text in matches.try_get_raw(name).ok().flatten().into_iter().flatten() {
-            // What is no number is refused by its type.
+            // Anything that is not a number is refused by the option's own type.
             if let Some(number) = text.to_str().and_then(|text| text.parse::<u64>().ok()) {
                 limits::check(name, number).map_err(|error| Failure::Usage(format!("--{error}")))?;
             }
@@ -124,7 +124,7 @@ mod tests {
     use std::any::TypeId;
     use std::num::NonZero;
 
-    /// Whole numbers that are no sizes, or have a range of their own.
+    /// Integer options that are not sizes, or have a range of their own.
     const FREE: [&str; 5] = ["seed", "seeds", "min_count", "parent", "check"];
 
     fn numbers_without_bound(command: &clap::Command, found: &mut Vec<String>) {

@@ -4,7 +4,7 @@ use album::Error as Failure;
 use album_base::console;
 use serde::Serialize;
 
-/// Prints the result of a command: one JSON object with `--json`, and text for people without.
+/// Prints the result of a command: one JSON object with `--json`, otherwise text.
 pub fn show(json: bool, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
     if json { print_json(value) } else { print(&text()) }
 }

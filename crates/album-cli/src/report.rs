@@ -1,4 +1,4 @@
-//! `album report`: runs side by side, beside the published numbers.
+//! `album report`: compares runs with each other and with the published numbers.
 
 use crate::output;
 use album::Error as Failure;
@@ -6,10 +6,10 @@ use album_base::say;
 use album_experiments::collect;
 use std::path::PathBuf;
 
-/// A report about finished and unfinished runs.
+/// Arguments of `album report`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directories, or folders that contain some
+    /// Run directories, or folders that contain them
     #[arg(required = true, value_name = "RUNS")]
     runs: Vec<PathBuf>,
     /// Folder for index.html, the tables (CSV, LaTeX) and the figures (SVG)

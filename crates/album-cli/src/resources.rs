@@ -1,24 +1,24 @@
-//! Options that every training or evaluating command has.
+//! Options shared by all commands that train or evaluate.
 
 use album::Resources;
 use std::path::PathBuf;
 
-/// The resources of a command. No result depends on them.
+/// The resources of a command; results do not depend on them.
 #[derive(clap::Args)]
 pub struct ResourceArgs {
-    /// Worker threads; results do not depend on their number (0: all processors)
+    /// Worker threads; results do not depend on how many (0: all processors)
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
-    /// Worker processes for environments in Python; results do not depend on their number (0: all processors)
+    /// Worker processes for Python environments; results do not depend on how many (0: all processors)
     #[arg(long, default_value_t = 0)]
     pub workers: usize,
-    /// A Python that has the package ogbench [default: $ALBUM_PYTHON, else that of `album setup ogbench`]
+    /// A Python with ogbench installed [default: $ALBUM_PYTHON, else the one made by `album setup ogbench`]
     #[arg(long)]
     pub python: Option<PathBuf>,
 }
 
 impl ResourceArgs {
-    /// As the library takes them.
+    /// The options as the library takes them.
     pub fn get(&self) -> Resources {
         Resources { threads: self.threads, workers: self.workers, python: self.python.clone() }
     }

@@ -1,4 +1,4 @@
-//! `album setup`: what cargo alone does not install.
+//! `album setup`: installs what cargo cannot.
 
 use crate::output;
 use album::Error as Failure;
@@ -16,20 +16,21 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a private Python environment with ogbench, and try one environment of each family
+    /// Create a private Python environment with ogbench, and try one environment of each family
     Ogbench(Place),
-    /// Install packages with gymnasium environments beside ogbench, by name, e.g. `minigrid` or `gymnasium[box2d]`
+    /// Install packages with gymnasium environments beside ogbench, by name, e.g. `minigrid` or
+    /// `gymnasium[box2d]`
     Gymnasium(GymnasiumArgs),
-    /// Fetch a plugin of the XLA compiler for `train --device xla`, and try its devices
+    /// Install an XLA compiler plugin for `train --device xla`, and try its devices
     Xla(XlaArgs),
 }
 
 #[derive(clap::Args)]
 struct Place {
-    /// Where to make it [default: in album's cache folder]
+    /// Where to create the Python environment [default: in album's cache]
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
-    /// The Python to make it from, 3.10 to 3.13
+    /// The Python to create it from, 3.10 to 3.13
     #[arg(long, value_name = "PYTHON3", default_value = "python3")]
     python: PathBuf,
     /// Print one JSON object
@@ -39,7 +40,7 @@ struct Place {
 
 #[derive(clap::Args)]
 struct GymnasiumArgs {
-    /// What to install; packages that album pins keep their versions
+    /// Packages to install; those that album pins keep their versions
     #[arg(value_name = "PACKAGE")]
     packages: Vec<String>,
     #[command(flatten)]
@@ -48,16 +49,16 @@ struct GymnasiumArgs {
 
 #[derive(clap::Args)]
 struct XlaArgs {
-    /// cpu, cuda12, cuda13 or tpu, or the library of a plugin
+    /// cpu, cuda12, cuda13 or tpu, or the path of a plugin library
     #[arg(long, value_name = "PLUGIN", default_value = "cpu")]
     plugin: String,
-    /// The Python whose pip fetches it, 3.10 to 3.13
+    /// The Python whose pip downloads the plugin, 3.10 to 3.13
     #[arg(long, value_name = "PYTHON3", default_value = "python3")]
     python: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// Only print the devices of this library: in a process of its own, which it may end
+    /// Only print the devices of this library, in a process of its own, because a bad library may crash it
     #[arg(long, hide = true, value_name = "LIBRARY")]
     try_out: Option<PathBuf>,
 }

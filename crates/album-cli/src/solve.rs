@@ -10,23 +10,23 @@ use clap::ValueEnum;
 use std::fmt::Display;
 use std::path::PathBuf;
 
-/// What to solve, and how.
+/// Arguments of `album solve`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// `mudworld`; a log (Parquet, CSV, CSV.gz, npz; several files or a folder are one log) with --state, --action,
-    /// --reward and --episode; or an npz file with the integer arrays `states`, `actions`, `next_states`, the floats
-    /// `rewards` and the flags `terminals` (they mark where a recorded trajectory ends)
+    /// `mudworld`; a log (Parquet, CSV, CSV.gz, npz; several files or a folder form one log) with --state,
+    /// --action, --reward and --episode; or an npz file with the integer arrays `states`, `actions`,
+    /// `next_states`, the floats `rewards` and the flags `terminals` (true where a recorded trajectory ends)
     #[arg(required = true, value_name = "SOURCE")]
     input: Vec<PathBuf>,
     #[command(flatten)]
     log: LogArgs,
-    /// How the MudWorld dataset is collected
+    /// Behaviour policy of the MudWorld dataset
     #[arg(long, value_enum, default_value_t = Data::DownRight)]
     data: Data,
     /// Seed of the MudWorld layout and dataset, and of the bootstrap
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Cells a side of the MudWorld
+    /// Side length of the MudWorld, in cells
     #[arg(long, default_value_t = MudWorld::SIZE, value_name = "N")]
     size: usize,
     /// Length of the rollout constraints
@@ -41,14 +41,15 @@ pub struct Args {
     /// Objective weight of V
     #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     omega_v: f64,
-    /// The solver; all but `bellman` assemble the whole program, and `highs` needs a build with `--features highs`
+    /// The solver; all but `bellman` assemble the whole program, and `highs` needs a build with `--features
+    /// highs`
     #[arg(long, value_enum, default_value_t = SolverName::Bellman)]
     solver: SolverName,
     /// Also write the linear program as an MPS file
     #[arg(long, value_name = "FILE")]
     mps: Option<PathBuf>,
-    /// Write the solution: the policy of a log as .parquet, .csv or .npz; otherwise an npz file with states, v,
-    /// pair_states, pair_actions, q, dual_b, dual_e
+    /// Write the solution: for a log the policy, as .parquet, .csv or .npz; otherwise an npz file with
+    /// states, v, pair_states, pair_actions, q, dual_b, dual_e
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print one JSON object
@@ -56,11 +57,11 @@ pub struct Args {
     json: bool,
 }
 
-/// What the columns of a log mean.
+/// The meaning of the columns of a log.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Logs")]
 struct LogArgs {
-    /// Columns that together are the state
+    /// Columns that together form the state
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires_all = ["action", "reward", "episode"], conflicts_with = "mps")]
     state: Vec<String>,
     /// Column of the action
@@ -69,28 +70,29 @@ struct LogArgs {
     /// Column of the reward
     #[arg(long, value_name = "COLUMN", requires = "state")]
     reward: Option<String>,
-    /// Column that rows of one episode share
+    /// Column that identifies the episode
     #[arg(long, value_name = "COLUMN", requires = "state")]
     episode: Option<String>,
-    /// Column that orders the rows of an episode; without it, they are in the order of the file
+    /// Column that orders the rows of an episode [default: the order of the file]
     #[arg(long, value_name = "COLUMN", requires = "state")]
     step: Option<String>,
-    /// Columns of the next state, in the order of --state; without them, it is that of the next row
+    /// Columns of the next state, in the order of --state [default: the state of the next row]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', requires = "state")]
     next_state: Vec<String>,
-    /// Column of flags: the episode ended here. Without it, every episode ends with its last row
+    /// Column of flags that mark where an episode terminates [default: every episode terminates at its last
+    /// row]
     #[arg(long, value_name = "COLUMN", requires = "state")]
     terminal: Option<String>,
-    /// Cut a state column of numbers into N parts of equally many rows
+    /// Discretise a numeric state column into N bins with equally many rows
     #[arg(long, value_name = "COLUMN=N", value_delimiter = ',', value_parser = bin, requires = "state")]
     bin: Vec<(String, usize)>,
-    /// Recommend only actions with at least N rows in their state
+    /// Recommend only actions with at least N rows in a state
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_count: u64,
-    /// Intervals from N resamples of the episodes; 200 are enough for most logs
+    /// Compute intervals from N bootstrap resamples of the episodes; 200 are enough for most logs
     #[arg(long, value_name = "N", default_value_t = 0)]
     bootstrap: usize,
-    /// Write a page to read
+    /// Write an HTML report
     #[arg(long, value_name = "FILE.html", requires = "state")]
     report: Option<PathBuf>,
 }
@@ -103,9 +105,9 @@ fn bin(text: &str) -> Result<(String, usize), String> {
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Data {
-    /// 2,000 episodes of Down or Right at random
+    /// 2,000 episodes that go down or right at random
     DownRight,
-    /// 300 nearly optimal episodes from everywhere
+    /// 300 near-optimal episodes from all over the grid
     EpsGreedy,
 }
 
@@ -122,9 +124,9 @@ impl From<Data> for Behaviour {
 enum SolverName {
     /// Policy iteration, duals from the occupancy flow
     Bellman,
-    /// The program itself, by an interior-point method
+    /// An interior-point method on the assembled program
     InteriorPoint,
-    /// The program itself, by HiGHS
+    /// HiGHS on the assembled program
     Highs,
 }
 
@@ -179,7 +181,7 @@ fn log(args: &Args) -> Result<(), Failure> {
 fn program(args: &Args) -> Result<(), Failure> {
     let [input] = &args.input[..] else {
         return Err(Failure::Usage(
-            "several files are one log; say what its columns mean (--state, --action, ...)".into(),
+            "several files form one log; name its columns (--state, --action, ...)".into(),
         ));
     };
     let name = input.display().to_string();
@@ -204,7 +206,7 @@ fn program(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// What was found, and where it was written.
+/// Prints the report and the names of the files that were written.
 fn print(report: &dyn Display, files: [(&str, &Option<PathBuf>); 2]) -> Result<(), Failure> {
     let mut text = report.to_string();
     for (name, path) in files {

@@ -1,44 +1,45 @@
-//! Options that say what a log does not say by itself.
+//! Options for what a log does not say by itself.
 
 use album::Error as Failure;
 use album_data::{ActionKind, ColumnMap, Ends, Format, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
 
-/// The group of these options in the help.
+/// Heading of these options in the help.
 const HEADING: &str = "Reading a log";
 
-/// How a SOURCE is to be read; what is left out is found or guessed, and told.
+/// How to read a SOURCE; what is not given is detected or guessed, and reported.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SourceArgs {
-    /// The format, where the contents do not tell it
+    /// The file format, if it cannot be told from the contents
     #[arg(long, help_heading = HEADING, value_name = "NAME", value_parser = formats())]
     format: Option<Format>,
-    /// Which column is what, e.g. `episode=run,step=t,obs=x_*,action=u1+u2,reward=r,terminal=done`; also next_obs,
-    /// timeout and mask [default: the usual names]
+    /// The role of each column, e.g. `episode=run,step=t,obs=x_*,action=u1+u2,reward=r,terminal=done`; also
+    /// next_obs, timeout and mask [default: the usual names]
     #[arg(long, help_heading = HEADING, value_name = "ROLE=NAMES,...")]
     columns: Option<ColumnMap>,
-    /// What ends episodes, where the columns do not tell it: the task was over, or the recording was cut
+    /// Whether episodes end because the task was over or because the recording was cut, if the columns do not
+    /// tell
     #[arg(long, help_heading = HEADING, value_name = "terminal|timeout", value_parser = ends())]
     ends: Option<Ends>,
-    /// What whole numbers are as actions: choices, or amounts
+    /// Whether integer actions are discrete choices or quantities
     #[arg(long, help_heading = HEADING, value_name = "discrete|continuous", value_parser = kinds())]
     actions: Option<ActionKind>,
-    /// The least and greatest action, e.g. `-2,2`, or a pair for each number of an action, e.g. `-2,2;0,100` [default:
-    /// those of the file, else of its data]
+    /// The smallest and largest action, e.g. `-2,2`, or one pair per action dimension, e.g. `-2,2;0,100`
+    /// [default: those of the file, else of its data]
     #[arg(long, help_heading = HEADING, value_name = "LOW,HIGH", value_parser = bounds, allow_hyphen_values = true)]
     action_bounds: Option<Bounds>,
-    /// Reward the last step of every episode with this and all others with 0
+    /// Give the last step of every episode this reward and all others 0
     #[arg(long, help_heading = HEADING, value_name = "REWARD", allow_hyphen_values = true)]
     reward_last: Option<f32>,
 }
 
-/// Pairs of bounds.
+/// One pair of bounds per action dimension.
 #[derive(Clone, Debug, PartialEq)]
 struct Bounds(Vec<[f32; 2]>);
 
 impl SourceArgs {
-    /// The source of these files and folders.
+    /// A source of these files and folders.
     pub fn source(&self, paths: Vec<PathBuf>) -> Source {
         Source {
             paths,
@@ -52,10 +53,10 @@ impl SourceArgs {
         }
     }
 
-    /// The source of these files and folders, if there are any.
+    /// A source of these files and folders, if there are any.
     pub fn optional(&self, paths: Vec<PathBuf>) -> Result<Option<Source>, Failure> {
         if paths.is_empty() && !self.is_empty() {
-            return Err(Failure::Usage("options that say how to read a log need --data SOURCE".into()));
+            return Err(Failure::Usage("options for reading a log need --data SOURCE".into()));
         }
         Ok((!paths.is_empty()).then(|| self.source(paths)))
     }

@@ -15,10 +15,10 @@ use album_xla::{Device, DeviceName};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 
-/// A new run.
+/// Arguments of `album train`.
 #[derive(clap::Args)]
 pub struct TrainArgs {
-    /// The OGBench name of the task; leave it out to learn from your own log with --data [default without either:
+    /// The OGBench task; leave it out to learn from your own log with --data [default without either:
     /// pointmaze-medium-navigate-singletask-v0]
     task: Option<String>,
     /// The algorithm; `album agents` lists them [default: album]
@@ -35,65 +35,66 @@ pub struct TrainArgs {
     out: Option<PathBuf>,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// Train on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
+    /// Train on a device of the plugin installed by `album setup xla`: xla, or xla:N [default: the CPU]
     #[arg(long, value_name = "xla[:N]")]
     device: Option<DeviceName>,
     /// Steps between evaluations (0: only at the end)
     #[arg(long)]
     eval_every: Option<u64>,
-    /// Episodes of an evaluation (0: none, and no environment is needed)
+    /// Episodes per evaluation (0: no evaluation, and no environment needed)
     #[arg(long)]
     eval_episodes: Option<u64>,
     /// Steps between checkpoints
     #[arg(long)]
     save_every: Option<u64>,
-    /// Your own log: files or folders that are one dataset; with a TASK, the file of its data
+    /// Your own log: files or folders that form one dataset; with a TASK, the file with its data
     #[arg(long, value_name = "SOURCE", num_args = 1..)]
     data: Vec<PathBuf>,
     #[command(flatten)]
     log: SourceArgs,
-    /// What runs call your own data [default: the name of the file]
+    /// The name of your own data in runs and reports [default: the file name]
     #[arg(long)]
     name: Option<String>,
-    /// Where to try out policies that learn from your own data: gymnasium:ID, or FILE.py:FUNCTION that returns an
-    /// environment
+    /// An environment to evaluate policies in that learn from your own data: gymnasium:ID, or
+    /// FILE.py:FUNCTION that returns one
     #[arg(long, value_name = "ENV")]
     env: Option<String>,
-    /// A keyword argument of the environment, as often as needed
+    /// A keyword argument of the environment; may be repeated
     #[arg(long, value_name = "KEY=VALUE", requires = "env")]
     env_arg: Vec<String>,
-    /// The returns that count as a score of 0 and of 100, as D4RL normalises them
+    /// The returns that correspond to scores of 0 and 100, as in D4RL's normalisation
     #[arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 2, allow_negative_numbers = true)]
     score_range: Option<Vec<f64>>,
-    /// The discount factor [default: the preset's; on your own data from the length of its episodes]
+    /// Discount factor [default: the preset's; for your own data, chosen from the episode lengths]
     #[arg(long)]
     gamma: Option<f64>,
-    /// Go on with the agent of another run, with its configuration, on other data
+    /// Continue with the agent of another run, with its configuration, on other data
     #[arg(long, value_name = "RUN", conflicts_with = "config")]
     from: Option<PathBuf>,
-    /// Keep the best checkpoint too, and end with it: by its evaluations, or by the loss on held-out episodes
+    /// Also keep the best checkpoint and finish with it: chosen by evaluations, or by the loss on held-out
+    /// episodes
     #[arg(long, value_name = "best")]
     keep: Option<Keep>,
-    /// End the run when its best checkpoint is this many steps old (needs --keep best)
+    /// Stop early once the best checkpoint is this many steps old (needs --keep best)
     #[arg(long, value_name = "STEPS", requires = "keep")]
     patience: Option<u64>,
-    /// Share of the episodes to hold out: their losses are logged as validation/* [default: the validation file beside the
-    /// data, if there is one]
+    /// Fraction of the episodes to hold out; their losses are logged as validation/* [default: the validation
+    /// file beside the data, if there is one]
     #[arg(long, value_name = "SHARE")]
     holdout: Option<f64>,
-    /// Where the configuration starts from [default: own for your own data, small for PointMaze, else paper]
+    /// Preset to start from [default: own for your own data, small for PointMaze, otherwise paper]
     #[arg(long, value_enum)]
     preset: Option<PresetArg>,
-    /// A TOML file with configuration values; options and --set override it
+    /// TOML file with configuration values; options and --set override it
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
     /// One configuration value, e.g. `k=5` or `album.alpha_bc=0.3`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Log to an MLflow server too, e.g. mlflow:http://127.0.0.1:5000
+    /// Also log to an MLflow server, e.g. mlflow:http://127.0.0.1:5000
     #[arg(long, value_name = "mlflow:URI", value_parser = tracker)]
     track: Option<Target>,
-    /// Train even where the boundedness condition is violated and values will fall without bound
+    /// Train even if the boundedness condition is violated and values will diverge to minus infinity
     #[arg(long)]
     allow_unbounded: bool,
     /// Print result.json
@@ -110,28 +111,28 @@ enum Keep {
 /// `--preset`.
 #[derive(Clone, Copy, ValueEnum)]
 enum PresetArg {
-    /// The published networks, coefficients and schedule, with the values for the environment
+    /// The published networks, coefficients and schedule, with the values for each environment
     Paper,
-    /// Small networks and a short schedule that suit PointMaze on a CPU
+    /// Small networks and a short schedule, for PointMaze on a CPU
     Small,
-    /// Sensible on data that nobody has tuned for
+    /// Robust values for data that nobody has tuned for
     Own,
 }
 
-/// A run to resume.
+/// Arguments of `album resume`.
 #[derive(clap::Args)]
 pub struct ResumeArgs {
     /// The run directory
     run: PathBuf,
-    /// Train to this step instead of the run's own last one
+    /// Train to this step instead of the run's configured last one
     #[arg(long)]
     steps: Option<u64>,
-    /// Log to this tracker [default: the one that the run was logged to]
+    /// Log to this tracker [default: the one that the run logged to before]
     #[arg(long, value_name = "mlflow:URI", value_parser = tracker)]
     track: Option<Target>,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// Go on on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
+    /// Continue on a device of the plugin installed by `album setup xla`: xla, or xla:N [default: the CPU]
     #[arg(long, value_name = "xla[:N]")]
     device: Option<DeviceName>,
     /// Print result.json
@@ -192,13 +193,13 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         say!("chosen from the data: {line}");
     }
     let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
-    // Before there is a directory.
+    // Opened first, so that a bad device leaves no run directory behind.
     let device = args.device.map(DeviceName::open).transpose()?;
     let (resources, allow_unbounded) = (args.resources.get(), args.allow_unbounded);
     begin(config, &path, allow_unbounded, &resources, device.as_ref(), args.track.as_ref(), args.json)
 }
 
-/// Begins a run in a new directory.
+/// Starts a run in a new directory.
 fn begin(
     config: RunConfig,
     path: &Path,
@@ -239,7 +240,7 @@ fn on(run: Run, device: Option<&Device>) -> Run {
     }
 }
 
-/// Trains to the end or until a signal, with a live line; prints the result.
+/// Trains to the end or until a signal, with a live progress line, and prints the result.
 pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
     let steps = run.config().train.steps;
     say!("{}", run.introduction()?);

@@ -1,4 +1,4 @@
-//! `album verify`: every statement of the theory, with numbers and figures.
+//! `album verify`: checks every statement of the theory, with numbers and figures.
 
 use crate::output;
 use album::Error as Failure;
@@ -7,7 +7,7 @@ use album_base::progress::{self, Amount};
 use album_tabular::theory::Group;
 use std::path::{Path, PathBuf};
 
-/// What to verify.
+/// Arguments of `album verify`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Groups of statements [default: all]
@@ -27,7 +27,7 @@ pub struct Args {
 const SEEDS: u16 = 8;
 
 impl Args {
-    /// Everything, with its files in `out`.
+    /// Verifies everything, with the files in `out`.
     pub fn all(out: &Path) -> Self {
         Args { groups: Vec::new(), seeds: SEEDS, out: out.to_path_buf(), json: false }
     }
@@ -35,7 +35,7 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    // Before any work: minutes later is a bad time to learn that nothing can be written there.
+    // Before any work: minutes later is a bad time to learn that the folder is not writable.
     std::fs::create_dir_all(&args.out).map_err(Failure::io(&args.out))?;
     let named = |group: &Group| args.groups.is_empty() || args.groups.iter().any(|name| name == group.name());
     let groups: Vec<Group> = Group::ALL.into_iter().filter(named).collect();

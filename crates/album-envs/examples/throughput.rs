@@ -1,4 +1,4 @@
-//! Steps a second of worker processes against a plain loop in Python over the same episodes, in turns.
+//! Steps per second of worker processes, compared with a plain Python loop over the same episodes, in turns.
 //!
 //! `cargo xtask bench-envs [TASK] [WORKERS] [EPISODES] [ROUNDS]`, or this example with `ALBUM_PYTHON` set.
 
@@ -13,7 +13,7 @@ use album_base::rng;
 use album_data::ogbench::TaskName;
 use album_envs::{Answer, EnvPool, Limits, Python, Suite, WorkerPool};
 
-/// Makes the environment, then runs all episodes for each line of its input and prints how long that took.
+/// Creates the environment, then runs all episodes for each line of its input and prints the time taken.
 const LOOP: &str = "
 import os, sys, time, warnings
 os.environ.setdefault('MUJOCO_GL', 'disable')
@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs an episode for each list of actions, and returns the steps of all.
+/// Runs an episode for each list of actions, and returns the total number of steps.
 fn run(envs: &mut WorkerPool, actions: &[Vec<f32>], dim: usize) -> Result<usize, Box<dyn Error>> {
     // The episode in each slot, and its steps so far.
     let mut slots = vec![(0, 0); envs.slots()];

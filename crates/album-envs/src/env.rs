@@ -10,35 +10,34 @@ use crate::error::EnvError;
 /// The shape of an environment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnvShape {
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub observation_dim: usize,
-    /// What an action may be: numbers in physical units, clipped to their bounds, which may be infinite, or the index
-    /// of a choice.
+    /// The action space: continuous in physical units, clipped to bounds that may be infinite, or discrete.
     pub actions: ActionSpace,
-    /// Steps after which an episode is truncated.
+    /// Episodes are truncated after this many steps.
     pub horizon: usize,
 }
 
 impl Default for EnvShape {
-    /// Of no environment at all.
+    /// A placeholder without dimensions.
     fn default() -> Self {
         Self { observation_dim: 0, actions: ActionSpace::unit(0), horizon: 0 }
     }
 }
 
 impl EnvShape {
-    /// The shape of an environment of OGBench.
+    /// The shape of an OGBench environment.
     pub fn of(environment: &Environment) -> Self {
         let &Environment { observation_dim, action_dim, horizon, .. } = environment;
         Self { observation_dim, actions: ActionSpace::unit(action_dim), horizon }
     }
 
-    /// Numbers in an action.
+    /// Dimension of an action.
     pub fn action_dim(&self) -> usize {
         self.actions.dim()
     }
 
-    /// Refuses actions of another length, those that are not finite, and indices that no action has.
+    /// Refuses actions of the wrong length, with non-finite components, or with an invalid index.
     pub fn check_action(&self, action: &[f32]) -> Result<(), EnvError> {
         if action.len() != self.action_dim() {
             return Err(EnvError::ActionLength { found: action.len(), expected: self.action_dim() });
@@ -56,9 +55,8 @@ impl EnvShape {
         }
     }
 
-    /// Refuses an environment in which a policy that was learned from other data cannot act: the observations must
-    /// have as many numbers, and the actions must be of the same kind and size. Bounds may differ, because data seldom
-    /// reaches them.
+    /// Refuses an environment in which a policy learned from other data cannot act: observation dimension and
+    /// action space must match. Bounds may differ, because data seldom reaches them.
     pub fn check_data(
         &self,
         environment: &str,
@@ -90,7 +88,7 @@ fn words(actions: &ActionSpace) -> String {
     }
 }
 
-/// In an episode with frames, the start, the end and every third step have one.
+/// In an episode with frames, the first, the last and every third step have one.
 pub const FRAME_INTERVAL: u32 = 3;
 
 /// The outcome of one step.
@@ -98,45 +96,45 @@ pub const FRAME_INTERVAL: u32 = 3;
 pub struct Step {
     /// The state after the step.
     pub observation: Vec<f32>,
-    /// The reward of the state before the step and the action.
+    /// The reward of the action in the state before the step.
     pub reward: f64,
-    /// Whether the episode ended by itself.
+    /// Whether the episode terminated.
     pub terminated: bool,
-    /// Whether the episode was cut off at the horizon.
+    /// Whether the episode was truncated at the horizon.
     pub truncated: bool,
-    /// Whether the task was solved in the state before the step; `None` if the environment does not say.
+    /// Whether the task was solved in the state before the step; `None` if the environment does not report
+    /// success.
     pub success: Option<bool>,
-    /// The state after the step, where a frame was asked for and can be drawn.
+    /// The rendered state after the step, if requested and possible.
     pub frame: Option<Frame>,
 }
 
 /// An image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Pixels in a row.
+    /// Width in pixels.
     pub width: usize,
-    /// Rows.
+    /// Height in pixels.
     pub height: usize,
-    /// Red, green and blue of each pixel, row by row from the top.
+    /// RGB bytes of each pixel, row by row from the top.
     pub rgb: Vec<u8>,
 }
 
 /// An episodic environment.
 ///
-/// An episode is [`reset`](Env::reset), then [`step`](Env::step) until a step is
-/// `terminated` or `truncated`. The last `success` that it reports is that of the episode.
+/// An episode is [`reset`](Env::reset), then [`step`](Env::step) until a step is `terminated` or `truncated`.
+/// The last reported `success` is that of the episode.
 pub trait Env: Send + fmt::Debug {
     /// Its shape.
     fn shape(&self) -> &EnvShape;
 
-    /// Starts an episode and returns its first observation. Equal seeds start
-    /// equal episodes.
+    /// Starts an episode and returns its first observation. Equal seeds start equal episodes.
     fn reset(&mut self, episode_seed: u64) -> Result<Vec<f32>, EnvError>;
 
     /// Takes one action.
     fn step(&mut self, action: &[f32]) -> Result<Step, EnvError>;
 
-    /// Draws the current state; `None` if the environment cannot.
+    /// Renders the current state; `None` if the environment cannot.
     fn frame(&self) -> Option<Frame> {
         None
     }

@@ -20,52 +20,52 @@ pub enum EnvError {
     /// The action has the wrong length.
     #[error("action: found {found} numbers, expected {expected}")]
     ActionLength {
-        /// Numbers given.
+        /// Length of the given action.
         found: usize,
-        /// Numbers in an action of this environment.
+        /// Action dimension of this environment.
         expected: usize,
     },
 
     /// The action contains NaN or infinity.
     #[error("action: component {component} is {found}, expected a finite number")]
     ActionValue {
-        /// Which number of the action.
+        /// Index of the component.
         component: usize,
-        /// The number.
+        /// Its value.
         found: f32,
     },
 
-    /// No action has this index.
+    /// The action index is out of range.
     #[error("action: found {found}, expected a whole number from 0 to {}", .n - 1)]
     ActionIndex {
-        /// The number.
+        /// The given value.
         found: f32,
-        /// How many actions there are.
+        /// Number of actions.
         n: usize,
     },
 
-    /// The environment is another one than the data was recorded in.
+    /// The environment does not match the data.
     #[error(
         "{environment}: found {found}, expected {expected} as in the data; name the environment of the data"
     )]
     OtherSpaces {
         /// The environment.
         environment: String,
-        /// What it has.
+        /// What the environment has.
         found: String,
         /// What the data has.
         expected: String,
     },
 
-    /// The name of an environment cannot be read.
+    /// The name of an environment is invalid.
     #[error("{0}")]
     BadSpec(String),
 
-    /// An environment in the caller's own process failed.
+    /// An environment in the caller's process failed.
     #[error("{0}")]
     Failed(String),
 
-    /// A step outside of an episode.
+    /// A step outside an episode.
     #[error("step: the episode is over or was never started; reset the environment first")]
     NoEpisode,
 
@@ -81,24 +81,24 @@ pub enum EnvError {
     #[error(transparent)]
     Worker(#[from] WorkerError),
 
-    /// A recording that does not fit into memory.
+    /// A recording does not fit into memory.
     #[error(transparent)]
     Memory(#[from] album_base::machine::NotEnough),
 
-    /// The file exists and holds something else. It is left as it is.
+    /// The file exists with other contents. It is left untouched.
     #[error("{}: found {found}, expected {expected}; move the file away or choose another name", .path.display())]
     OtherData {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// What the file contains.
         found: String,
-        /// What should have been written.
+        /// What was to be written.
         expected: String,
     },
 }
 
 impl EnvError {
-    /// Whether the environment or what it runs in is at fault: its worker fails, or its spaces are not those of the
+    /// Whether the environment or its runtime is at fault: a failed worker, or spaces that do not match the
     /// data.
     pub fn is_environment(&self) -> bool {
         match self {

@@ -6,7 +6,7 @@
 //! | `python/` | worker processes that run Python environments: interpreter and set-up, supervision, protocol, one adapter per suite |
 //! | `recording/` | datasets by recipe: [`navigate`] natively, [`play`] with OGBench's own oracles in workers, [`rollouts`] of any policy in any environment |
 //!
-//! An [`EnvPool`] runs episodes side by side, and [`open_pool`] opens the one that a task needs: a [`NativePool`], or a
+//! An [`EnvPool`] runs episodes in parallel, and [`open_pool`] opens the one that a task needs: a [`NativePool`], or a
 //! [`WorkerPool`] of processes. [`open_env`] opens any gymnasium environment that an [`EnvSpec`] names. A new suite is a file in `python/suites/` and a constructor of [`Suite`] beside it.
 //!
 //! ```

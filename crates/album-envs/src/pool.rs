@@ -1,4 +1,4 @@
-//! Environments side by side.
+//! Environments that run in parallel.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,27 +19,27 @@ pub enum Answer {
     Started {
         /// Its first observation.
         observation: Vec<f32>,
-        /// A frame, where frames were asked for and the environment can draw.
+        /// A frame, if requested and the environment can render.
         frame: Option<Frame>,
     },
     /// A step was taken.
     Stepped(Step),
-    /// The worker died or hung, and the episode is lost. Reset the slot with the same seed to repeat it; a new
-    /// worker is already starting. Episodes in other slots of that worker are lost too.
+    /// The worker died or hung, and the episode is lost. Reset the slot with the same seed to repeat it; a
+    /// new worker is already starting. Episodes in other slots of that worker are lost too.
     Lost {
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }
 
 /// Slots that each run one episode at a time.
 ///
-/// [`reset`](Self::reset) and [`step`](Self::step) send a request to a slot; [`wait`](Self::wait) returns the answers
-/// as they arrive, so no slot waits for another. An episode depends on its seed and its actions alone: not on the
-/// slot, the number of slots or what other slots do.
+/// [`reset`](Self::reset) and [`step`](Self::step) send a request to a slot; [`wait`](Self::wait) returns the
+/// answers as they arrive, so no slot waits for another. An episode depends only on its seed and actions, not
+/// on the slot, the number of slots or the other slots.
 ///
-/// [`NativePool`] steps environments written in Rust in the calling thread, [`WorkerPool`] runs Python environments in
-/// worker processes. Evaluation takes `&mut dyn EnvPool` and knows neither.
+/// [`NativePool`] steps Rust environments in the calling thread, [`WorkerPool`] runs Python environments in
+/// worker processes. Evaluation takes `&mut dyn EnvPool` and does not care which.
 ///
 /// ```
 /// use album_data::ogbench::TaskName;
@@ -67,7 +67,7 @@ pub trait EnvPool: Send + fmt::Debug {
     /// Number of slots.
     fn slots(&self) -> usize;
 
-    /// Versions of the packages that the environments run in; empty for native ones.
+    /// Versions of the environments' packages; empty for native ones.
     fn versions(&self) -> &BTreeMap<String, String>;
 
     /// The ids of the worker processes; empty for native environments. With `n` of them, slot `s` runs in process
@@ -79,23 +79,25 @@ pub trait EnvPool: Send + fmt::Debug {
         self.processes().len().max(1)
     }
 
-    /// Whether a slot without an episode should take one of the last `waiting` episodes. If not, another worker will
-    /// be idle sooner and should take it.
+    /// Whether an idle slot should take one of the last `waiting` episodes. If not, another worker will be
+    /// idle sooner and should take it.
     ///
-    /// Slots share workers: one that took the last two episodes while another ran idle would need twice as long.
+    /// Slots share workers: a worker that took the last two episodes while another was idle would need twice
+    /// as long.
     fn is_next(&self, slot: usize, waiting: usize) -> bool;
 
-    /// Asks a slot to start an episode, whatever it is doing. Equal seeds start equal episodes in any slot. With
-    /// `frames`, the start, the end and every third step come with a frame, if the environment can draw.
+    /// Asks a slot to start an episode, aborting the current one. Equal seeds start equal episodes in any
+    /// slot. With `frames`, the first, the last and every third step come with a frame, if the environment
+    /// can render.
     fn reset(&mut self, slot: usize, seed: u64, frames: bool) -> Result<(), EnvError>;
 
-    /// Asks a slot to take an action, after its last request was answered.
+    /// Asks a slot to take an action; its last request must have been answered.
     fn step(&mut self, slot: usize, action: &[f32]) -> Result<(), EnvError>;
 
-    /// Waits until a slot has answered, and returns all answers there are, by slot.
+    /// Waits until a slot has answered, and returns all available answers by slot.
     ///
-    /// Returns without any if nothing was asked for, and after half a second, so that the caller can check whether to
-    /// stop.
+    /// Returns empty if no request is pending, and after half a second, so that the caller can check whether
+    /// to stop.
     fn wait(&mut self) -> Result<Vec<(usize, Answer)>, EnvError>;
 }
 
@@ -104,8 +106,8 @@ pub fn is_native(task: &TaskName) -> bool {
     task.environment().point_maze().is_some()
 }
 
-/// The environments that a task is evaluated in: `count` native ones for pointmaze, else `count` worker processes of
-/// the interpreter that [`Python::find`] finds.
+/// The environments to evaluate a task in: `count` native ones for pointmaze, else `count` worker processes
+/// of the interpreter that [`Python::find`] finds.
 pub fn open_pool(task: &TaskName, count: usize, python: Option<&Path>) -> Result<Box<dyn EnvPool>, EnvError> {
     Ok(match is_native(task) {
         true => Box::new(NativePool::cloned(&PointMaze::new(task)?, count)),
@@ -118,7 +120,7 @@ pub fn open_pool(task: &TaskName, count: usize, python: Option<&Path>) -> Result
 /// The environments of a [`EnvSpec`]: `count` worker processes of the interpreter that [`Python::find`] finds, with two
 /// environments in each.
 ///
-/// [`EnvPool::shape`] tells what observations and actions are; [`EnvShape::check_data`] compares that with data.
+/// [`EnvPool::shape`] describes observations and actions; [`EnvShape::check_data`] compares them with data.
 pub fn open_env(spec: &EnvSpec, count: usize, python: Option<&Path>) -> Result<Box<dyn EnvPool>, EnvError> {
     Ok(Box::new(WorkerPool::new(Suite::gymnasium(spec), count, &Python::find(python)?, Limits::default())?))
 }

@@ -1,4 +1,4 @@
-//! Which environment a user means: `gymnasium:ID` or `FILE.py:FUNCTION`, and its keyword arguments.
+//! User-specified environments: `gymnasium:ID` or `FILE.py:FUNCTION`, and keyword arguments.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum EnvSource {
         /// The id.
         id: String,
     },
-    /// What a function of a Python file returns.
+    /// The return value of a function in a Python file.
     File {
         /// The file.
         path: PathBuf,
@@ -27,7 +27,7 @@ pub enum EnvSource {
     },
 }
 
-/// An environment with gymnasium's interface, parsed once, where a user names it.
+/// An environment with the gymnasium interface, parsed once from the user's input.
 ///
 /// ```
 /// use album_envs::EnvSpec;
@@ -45,7 +45,7 @@ pub struct EnvSpec {
     args: BTreeMap<String, Value>,
 }
 
-/// How configurations hold it.
+/// Its form in configurations.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -55,18 +55,18 @@ struct Written {
 }
 
 impl EnvSpec {
-    /// Where it comes from.
+    /// The source of the environment.
     pub fn source(&self) -> &EnvSource {
         &self.source
     }
 
-    /// Its keyword arguments.
+    /// The keyword arguments.
     pub fn args(&self) -> &BTreeMap<String, Value> {
         &self.args
     }
 
-    /// Adds keyword arguments, each `KEY=VALUE`. A value is JSON (`0.5`, `true`, `["SF", "FG"]`), Python's `True` or
-    /// `False`, or else text. Of two with the same key, the last one counts.
+    /// Adds keyword arguments, each `KEY=VALUE`. A value is JSON (`0.5`, `true`, `["SF", "FG"]`), Python's
+    /// `True` or `False`, or else a string. A repeated key overrides the earlier one.
     pub fn with_args(mut self, args: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, EnvError> {
         for arg in args {
             let (key, value) = parse_arg(arg.as_ref())?;
@@ -77,7 +77,7 @@ impl EnvSpec {
 
     /// The arguments as a JSON object.
     pub(crate) fn args_json(&self) -> String {
-        // Plain text, without the floats that JSON does not have.
+        // Cannot fail: there are no floats that JSON lacks.
         serde_json::to_string(&self.args).unwrap_or_default()
     }
 }

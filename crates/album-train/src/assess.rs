@@ -1,12 +1,13 @@
-//! The metrics of an agent on data without learning from it: held-out episodes, or a fixed sample of its own.
+//! Computes an agent's metrics without training: on held-out episodes, or on a fixed sample of its training
+//! data.
 
 use album_agents::{Agent, Metrics};
 use album_data::{Batch, Dataset, Sampler, Segments};
 
 use crate::error::TrainError;
 
-/// Data cut into the same batches as in training, at the same rows for every agent, seed and step: curves of one run, and
-/// of two, can be compared.
+/// Cuts data into batches as in training, at the same rows for every agent, seed and step, so that curves are
+/// comparable within and between runs.
 pub(crate) struct Assessor<'a> {
     dataset: &'a Dataset,
     segments: Segments,
@@ -24,7 +25,8 @@ impl<'a> Assessor<'a> {
         Ok(Assessor { dataset, segments, sampler, batch, one: Metrics::new() })
     }
 
-    /// The agent's metrics over so many batches. Names that end in `max` or `min` are the extremes, all others means.
+    /// The agent's metrics over this many batches. Names ending in `max` or `min` are extremes, all others
+    /// means.
     pub(crate) fn assess(&mut self, agent: &mut dyn Agent, batches: u64, metrics: &mut Metrics) {
         metrics.clear();
         for number in 0..batches {
@@ -36,7 +38,8 @@ impl<'a> Assessor<'a> {
     }
 }
 
-/// Adds the metrics of batch `number` to those of the batches before it: extremes stay extremes, all others are means.
+/// Merges the metrics of batch `number` into those of the earlier batches: extremes stay extremes, all others
+/// are means.
 fn combine(all: &mut Metrics, one: &Metrics, number: u64) {
     if number == 0 {
         all.clone_from(one);

@@ -1,40 +1,40 @@
-//! Which checkpoint of a run is its best.
+//! The best checkpoint of a run.
 
 use album_agents::Metrics;
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::EvaluationSummary;
 
-/// The best checkpoint so far, and by what.
+/// The best checkpoint so far, and the criterion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// Updates done before it.
+    /// Updates done at the checkpoint.
     pub step: u64,
-    /// What is compared, for example `validation/critic/critic_loss`.
+    /// The compared metric, for example `validation/critic/critic_loss`.
     pub criterion: String,
-    /// Its value there.
+    /// Value of the criterion.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub value: f64,
 }
 
-/// Losses in the order in which they are asked for: the objective of a critic says more than that of an actor, whose
-/// weights move with the critic.
+/// Losses in order of preference: a critic's objective says more than an actor's, whose weights change with
+/// the critic.
 const LOSSES: [&str; 3] = ["critic/critic_loss", "actor/actor_loss", "actor/bc_loss"];
 
 impl Best {
-    /// How good an agent is by its evaluation at this step.
+    /// The score of an evaluation.
     pub(crate) fn of_evaluation(summary: &EvaluationSummary) -> Self {
         Best { step: summary.step, criterion: "evaluation/return".into(), value: summary.mean_return }
     }
 
-    /// How good an agent is by its losses on held-out data.
+    /// The score by held-out losses.
     pub(crate) fn of_held_out(step: u64, metrics: &Metrics) -> Option<Self> {
         let of = |name: &str| metrics.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
         let (name, value) = LOSSES.iter().find_map(|&name| Some((name, of(name)?)))?;
         Some(Best { step, criterion: format!("validation/{name}"), value })
     }
 
-    /// Whether this is better than the best before: a loss is better when it is less, a return when it is more.
+    /// Whether this beats the previous best: a lower loss or a higher return.
     pub(crate) fn beats(&self, before: Option<&Best>) -> bool {
         let rank = |best: &Best| {
             if best.criterion.starts_with("validation/") { -best.value } else { best.value }

@@ -1,13 +1,14 @@
-//! Checkpoints: all that a run needs to go on as if it had never stopped.
+//! Checkpoints: everything a run needs to resume as if it had never stopped.
 //!
 //! A checkpoint is a directory `step_000012345` with
 //!
-//! - `agent.safetensors`: weights, moments and step counters of all networks, and what the agent took from its data;
+//! - `agent.safetensors`: weights, moments and step counters of all networks, and what the agent derived from
+//!   its data;
 //! - `manifest.json`: the [`Manifest`];
-//! - `SHA256SUMS`: of the two, as `sha256sum -c` reads it.
+//! - `SHA256SUMS`: hashes of these two files, in the format of `sha256sum -c`.
 //!
-//! It is written under a temporary name, synced to the disk and renamed, so that under its own name there is always
-//! a whole checkpoint. Which one is the latest is found by looking, not written anywhere.
+//! It is written under a temporary name, synced and renamed, so that a checkpoint under its final name is
+//! always complete. The latest one is found by listing the directory; no file points to it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,104 +26,104 @@ use crate::files::{names, sha256, sync_directory, write_synced};
 use crate::identity::Identity;
 use crate::state_file;
 
-/// The format that this version writes and reads.
+/// The checkpoint format that this version writes and reads.
 ///
-/// 2: the agent's blueprint is in it, so that its policy needs no data.
+/// 2: includes the agent's blueprint, so that its policy needs no data.
 pub const FORMAT: u32 = 2;
 
 const AGENT: &str = "agent.safetensors";
 const MANIFEST: &str = "manifest.json";
 const SUMS: &str = "SHA256SUMS";
-/// The longest file of a checkpoint: more than any agent that fits into memory has.
+/// The largest accepted file: more than any agent that fits into memory.
 const LONGEST: u64 = 1 << 38;
-/// Being written, or being deleted.
+/// Prefix of checkpoints that are being written or deleted.
 const TEMPORARY: &str = ".tmp-";
-/// A checkpoint that is being replaced by another of the same step.
+/// Prefix of a checkpoint that is being replaced by another of the same step.
 const REPLACED: &str = ".old-";
 
-/// What a checkpoint says about its run.
+/// Metadata of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The format of the checkpoint, [`FORMAT`].
     pub format: u32,
     /// The version of album that wrote it.
     pub album: String,
-    /// What the run is.
+    /// Identity of the run.
     #[serde(flatten)]
     pub identity: Identity,
-    /// How far it had come.
+    /// Progress of the run.
     #[serde(flatten)]
     pub progress: Progress,
-    /// The random streams of the master seed, by name, with how many steps each has served. Draws are functions of
-    /// seed, name and step, so that nothing else has to be kept.
+    /// The random streams of the master seed by name, with the number of steps drawn from each. Draws are
+    /// functions of seed, name and step, so this is the whole random state.
     pub streams: BTreeMap<String, u64>,
     /// SHA-256 of the other files of the checkpoint.
     pub files: BTreeMap<String, String>,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Updates done.
+    /// Number of updates done.
     pub step: u64,
-    /// Seconds spent on them.
+    /// Seconds spent on updates.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub train_seconds: f64,
-    /// Seconds since the run was started, without those between a stop and its resumption.
+    /// Seconds spent on the run, not counting the time between a stop and its resumption.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub wall_seconds: f64,
     /// Seconds spent on evaluations.
     #[serde(default, deserialize_with = "crate::numbers::or_nan")]
     pub eval_seconds: f64,
-    /// The evaluations done.
+    /// The evaluations so far.
     pub evaluations: Vec<EvaluationSummary>,
-    /// The best checkpoint so far, where one is kept.
+    /// The best checkpoint so far, if one is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
-    /// Bytes in each log file; what follows them is younger than the checkpoint.
+    /// Length of each log file in bytes; anything beyond is newer than the checkpoint.
     pub logs: BTreeMap<String, u64>,
 }
 
-/// A checkpoint that was read and found whole.
+/// A checkpoint that was read and verified.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What it says about its run.
+    /// Its metadata.
     pub manifest: Manifest,
     /// The agent's state.
     pub state: AgentState,
 }
 
 impl Checkpoint {
-    /// Updates done.
+    /// Number of updates done.
     pub fn step(&self) -> u64 {
         self.manifest.progress.step
     }
 
-    /// Puts the state into an agent of the same configuration.
+    /// Restores the state into an agent of the same configuration.
     pub fn restore(&self, agent: &mut dyn album_agents::Agent) -> Result<(), TrainError> {
         agent.load(&self.state).map_err(|source| TrainError::Agent { path: self.path.clone(), source })
     }
 
-    /// Refuses a checkpoint of another run, and says what differs.
+    /// Refuses a checkpoint of another run, naming the difference.
     pub fn check(&self, identity: &Identity) -> Result<(), TrainError> {
         identity.check(&self.manifest.identity, &self.path)
     }
 }
 
-/// The latest checkpoint that is whole, and what is wrong with those after it.
+/// The latest intact checkpoint, and what is wrong with later ones.
 #[derive(Debug, Default)]
 pub struct Latest {
-    /// `None` where there is none.
+    /// `None` if there is no intact one.
     pub checkpoint: Option<Checkpoint>,
-    /// One error for each later checkpoint that is damaged.
+    /// One error for each later, damaged checkpoint.
     pub damaged: Vec<TrainError>,
 }
 
 /// Writes a checkpoint into the directory of checkpoints and returns its path.
 ///
-/// One of the same step is replaced. After an error the directory holds what it held before.
+/// Replaces a checkpoint of the same step. On an error, the directory is left as it was.
 pub fn save(
     directory: &Path,
     identity: &Identity,
@@ -134,7 +135,7 @@ pub fn save(
     let temporary = directory.join(format!("{TEMPORARY}{name}"));
     let written = write(&temporary, identity, progress, state).and_then(|()| {
         let replaced = directory.join(format!("{REPLACED}{name}"));
-        // Should the process die between the two renames, `recover` undoes the first.
+        // If the process dies between the two renames, `recover` undoes the first.
         let replacing = target.exists();
         if replacing {
             if replaced.exists() {
@@ -145,13 +146,13 @@ pub fn save(
         fs::rename(&temporary, &target).map_err(TrainError::io("rename", &temporary))?;
         sync_directory(directory)?;
         if replacing {
-            // What cannot be deleted now does no harm; `recover` tries again.
+            // A leftover is harmless; `recover` tries again.
             let _ = remove(&replaced);
         }
         Ok(())
     });
     if written.is_err() {
-        // The error that is returned says more than one of these could.
+        // The original error says more than a failed cleanup would.
         let _ = fs::remove_dir_all(&temporary);
         let _ = recover(directory);
     }
@@ -189,7 +190,7 @@ fn sums(agent: &[u8], manifest: &[u8]) -> String {
     format!("{}  {AGENT}\n{}  {MANIFEST}\n", sha256(agent), sha256(manifest))
 }
 
-/// Reads one checkpoint; every byte of it is checked.
+/// Reads one checkpoint and verifies every byte.
 pub fn load(path: &Path) -> Result<Checkpoint, TrainError> {
     let read = |name: &str| {
         let file = path.join(name);
@@ -248,15 +249,15 @@ pub fn load(path: &Path) -> Result<Checkpoint, TrainError> {
     Ok(Checkpoint { path: path.to_path_buf(), manifest, state })
 }
 
-/// The latest whole checkpoint in the directory of checkpoints.
+/// The latest intact checkpoint in a directory of checkpoints.
 ///
-/// Damaged ones are passed over and reported. A checkpoint in another format is an error: it is whole, and going
-/// back behind it would lose work.
+/// Damaged ones are skipped and reported. A checkpoint in another format is an error: it is intact, and
+/// falling back to an older one would lose work.
 pub fn latest(directory: &Path) -> Result<Latest, TrainError> {
     let mut latest = Latest::default();
     match fs::symlink_metadata(directory) {
         Ok(found) if found.is_dir() => {}
-        // Whoever follows a link would find, or delete, checkpoints of another place.
+        // Following a link would read, or delete, checkpoints elsewhere.
         Ok(found) if found.is_symlink() => {
             return Err(TrainError::damaged(directory, "found a symbolic link, expected a directory"));
         }
@@ -275,7 +276,7 @@ pub fn latest(directory: &Path) -> Result<Latest, TrainError> {
     Ok(latest)
 }
 
-/// The latest whole checkpoint, for a command that cannot do without one.
+/// The latest intact checkpoint; an error if there is none.
 pub fn require_latest(directory: &Path) -> Result<Checkpoint, TrainError> {
     let Latest { checkpoint, damaged } = latest(directory)?;
     match (checkpoint, damaged.into_iter().next()) {
@@ -285,7 +286,7 @@ pub fn require_latest(directory: &Path) -> Result<Checkpoint, TrainError> {
     }
 }
 
-/// The checkpoint of this step; the error names the steps that there are.
+/// The checkpoint of this step; the error lists the available steps.
 pub fn at(directory: &Path, step: u64) -> Result<Checkpoint, TrainError> {
     let path = directory.join(name_of(step));
     if path.is_dir() {
@@ -295,7 +296,7 @@ pub fn at(directory: &Path, step: u64) -> Result<Checkpoint, TrainError> {
     Err(TrainError::NoSuchStep { path: directory.to_path_buf(), step, found })
 }
 
-/// The checkpoints in a directory, by step, whole or not.
+/// The checkpoints in a directory by step, intact or not.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>, TrainError> {
     let mut found: Vec<_> = names(directory)?
         .into_iter()
@@ -306,14 +307,14 @@ pub fn list(directory: &Path) -> Result<Vec<PathBuf>, TrainError> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Deletes all but the last `keep` checkpoints.
+/// Deletes all but the last `keep` checkpoints and the best one.
 pub(crate) fn prune(directory: &Path, keep: usize, best: Option<u64>) -> Result<(), TrainError> {
     let found = list(directory)?;
     let old = found[..found.len().saturating_sub(keep)].iter();
     old.filter(|path| best.is_none() || step_of(path) != best).try_for_each(|path| remove(path))
 }
 
-/// Renames the checkpoints after a step, which were found damaged, so that they do not count any more.
+/// Renames the damaged checkpoints after a step, so that they no longer count.
 pub(crate) fn set_aside_after(directory: &Path, step: u64) -> Result<(), TrainError> {
     for path in list(directory)? {
         if step_of(&path) > Some(step) {
@@ -328,7 +329,7 @@ pub(crate) fn set_aside_after(directory: &Path, step: u64) -> Result<(), TrainEr
     Ok(())
 }
 
-/// Clears away what an interrupted [`save`] left.
+/// Cleans up after an interrupted [`save`].
 pub(crate) fn recover(directory: &Path) -> Result<(), TrainError> {
     for name in names(directory)? {
         let path = directory.join(&name);
@@ -346,7 +347,7 @@ pub(crate) fn recover(directory: &Path) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// Deletes a checkpoint, in such a way that no part of it is ever seen under its name.
+/// Deletes a checkpoint so that no partial one is ever visible under its name.
 fn remove(path: &Path) -> Result<(), TrainError> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let trash = path.with_file_name(format!("{TEMPORARY}gone-{}", name.trim_start_matches('.')));
@@ -450,7 +451,7 @@ mod tests {
             let path = save_step(dir.path(), 7, 1.5);
             let file = path.join(name);
             let mut bytes = fs::read(&file).unwrap();
-            // In SHA256SUMS the end of a line, which belongs to no file's sum.
+            // In SHA256SUMS, the final newline, which belongs to no hash.
             let place = if name == SUMS { bytes.len() - 1 } else { bytes.len() / 2 };
             bytes[place] ^= 1;
             fs::write(&file, bytes).unwrap();

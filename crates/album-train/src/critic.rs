@@ -1,4 +1,4 @@
-//! What a critic says about the data it was trained on.
+//! Statistics of a critic on its training data.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::assess::Assessor;
 use crate::error::TrainError;
 
-/// Transitions that the statistics are over, where the data has as many.
+/// Maximum number of transitions sampled for the statistics.
 pub const SAMPLE: usize = 100_000;
 
-/// The metrics of an agent over a fixed sample of the data: the same one for every agent and run. Names that end in
-/// `max` or `min` are the extremes, all others means. Values are in units of the data's rewards.
+/// The metrics of an agent over a fixed sample of the data, the same for every agent and run. Names ending in
+/// `max` or `min` are extremes, all others means. Values are in units of the data's rewards.
 pub fn critic_statistics(
     agent: &mut dyn Agent,
     dataset: &Dataset,
@@ -25,24 +25,24 @@ pub fn critic_statistics(
     Ok(metrics.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
 }
 
-/// The learned values over the data, in the unit of its rewards.
+/// The learned values over the data, in units of its rewards.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CriticStatistics {
-    /// The greatest V of all states.
+    /// The largest V over all states.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_max: f64,
     /// The mean V.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_mean: f64,
-    /// The least V of all states.
+    /// The smallest V over all states.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_min: f64,
-    /// The share of a fixed sample with y_1 <= Q, for critics that have such constraints.
+    /// Fraction of a fixed sample with y_1 <= Q, for critics with such constraints.
     pub g_b_satisfied: Option<f64>,
 }
 
 impl CriticStatistics {
-    /// Asks an agent; `None` if it logs no state values.
+    /// Measures an agent; `None` if it logs no state values.
     pub fn of(agent: &mut dyn Agent, dataset: &Dataset) -> Result<Option<Self>, TrainError> {
         let statistics = critic_statistics(agent, dataset)?;
         let value = |name: &str| statistics.get(name).copied();
@@ -51,14 +51,14 @@ impl CriticStatistics {
         else {
             return Ok(None);
         };
-        // A sample misses the extremes; the network itself is asked about every state where there is one.
+        // A sample misses the extremes, so a state-value network is evaluated at every state.
         let (v_max, v_mean, v_min) = value_range(agent, dataset).unwrap_or((v_max, v_mean, v_min));
         let g_b_satisfied = statistics.get("critic/g_b_satisfied").copied();
         Ok(Some(CriticStatistics { v_max, v_mean, v_min, g_b_satisfied }))
     }
 }
 
-/// The greatest, the mean and the least V over every state of the data; `None` if the agent has no state values.
+/// The largest, mean and smallest V over every state of the data; `None` if the agent has no state values.
 fn value_range(agent: &mut dyn Agent, dataset: &Dataset) -> Option<(f64, f64, f64)> {
     const ROWS: usize = 4096;
     let (mut most, mut least, mut sum) = (f64::NEG_INFINITY, f64::INFINITY, 0.0);
@@ -89,13 +89,13 @@ pub struct DataStatistics {
     /// The smallest V*_D.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub v_min: f64,
-    /// The share of trajectories that reach the goal.
+    /// Fraction of trajectories that reach the goal.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub trajectories_reaching_goal: f64,
 }
 
 impl DataStatistics {
-    /// Solves for the values and counts the goals.
+    /// Computes the values and counts the trajectories that reach the goal.
     pub fn of(data: &Dataset, gamma: f64) -> Result<Self, TrainError> {
         let v_star = in_sample_values(data, gamma).map_err(Box::new)?.summary;
         let episodes = data.episodes();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_the_data_supports() {
-        // Two trajectories of three states; the second is at its goal in its second state.
+        // Two trajectories of three states; the second reaches its goal in its second state.
         let data = Dataset::from_rows(Rows {
             observation_dim: 1,
             action_dim: 1,

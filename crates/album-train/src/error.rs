@@ -1,4 +1,4 @@
-//! What can go wrong with a run.
+//! Errors of runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use album_data::SegmentError;
 use album_envs::EnvError;
 use album_tabular::TabularError;
 
-/// Why a run could not start, go on or be read.
+/// Why a run could not start, resume or be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// The system refused to read or write.
+    /// An input or output operation failed.
     #[error("{}: cannot {action}: {source}", .path.display())]
     Io {
-        /// What was tried, such as `write`.
+        /// The attempted operation, such as `write`.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// A new run was to go where something is already. It is left alone.
+    /// The directory of a new run is not empty. Its contents are not touched.
     #[error(
         "{}: the directory is not empty (it holds `{found}`); continue the run in it with `album resume`, \
          or choose another directory",
@@ -32,11 +32,11 @@ pub enum TrainError {
     NotEmpty {
         /// The directory.
         path: PathBuf,
-        /// One of the things in it.
+        /// One of the files in it.
         found: String,
     },
 
-    /// There is no run here.
+    /// The directory is not a run.
     #[error("{}: not a run directory: found no `{expected}` in it", .path.display())]
     NotARun {
         /// The directory.
@@ -45,7 +45,7 @@ pub enum TrainError {
         expected: &'static str,
     },
 
-    /// Another process works on the run.
+    /// Another process is working on the run.
     #[error(
         "{}: the run is in use by {holder}; wait for it to end, or stop it with SIGTERM, which saves its state",
         .path.display()
@@ -53,7 +53,7 @@ pub enum TrainError {
     Locked {
         /// The run directory.
         path: PathBuf,
-        /// Who has it, as far as that is known.
+        /// The process that holds the lock, if known.
         holder: String,
     },
 
@@ -62,9 +62,9 @@ pub enum TrainError {
     NoSuchStep {
         /// The directory of checkpoints.
         path: PathBuf,
-        /// The step that was asked for.
+        /// The requested step.
         step: u64,
-        /// The steps that there are.
+        /// The available steps.
         found: Vec<u64>,
     },
 
@@ -75,12 +75,12 @@ pub enum TrainError {
         path: PathBuf,
     },
 
-    /// A file does not hold what was written to it.
+    /// A file does not contain what was written to it.
     #[error("{}: damaged: {reason}", .path.display())]
     Damaged {
         /// The file or directory.
         path: PathBuf,
-        /// How that shows.
+        /// The evidence of damage.
         reason: String,
     },
 
@@ -123,25 +123,25 @@ pub enum TrainError {
         source: AgentError,
     },
 
-    /// NaN or infinity in training.
+    /// NaN or infinity during training.
     #[error("step {step}: {what} is {value}, expected a finite number; {}", kept(.checkpoint))]
     NotFinite {
-        /// Updates done when it was seen.
+        /// Updates done when it was detected.
         step: u64,
-        /// Which number, such as `critic/critic_loss`.
+        /// Name of the number, such as `critic/critic_loss`.
         what: String,
-        /// The number.
+        /// Its value.
         value: f64,
         /// The step of the last good checkpoint.
         checkpoint: Option<u64>,
     },
 
-    /// A device that failed.
+    /// A device failed.
     #[error("step {step}: {source}; {}", kept(.checkpoint))]
     Device {
         /// Updates done.
         step: u64,
-        /// What the device says.
+        /// The device's error.
         source: AgentError,
         /// The step of the last checkpoint.
         checkpoint: Option<u64>,
@@ -158,18 +158,18 @@ pub enum TrainError {
         expected: String,
     },
 
-    /// A schedule that cannot be followed.
+    /// An invalid schedule.
     #[error("{key} = {found}; expected {expected}")]
     Schedule {
-        /// Which number.
+        /// Name of the setting.
         key: &'static str,
-        /// What was given.
+        /// Its value.
         found: u64,
-        /// What would do.
+        /// What was expected.
         expected: &'static str,
     },
 
-    /// Windows of the data that cannot be cut.
+    /// Segments cannot be cut from the data.
     #[error(transparent)]
     Segments(#[from] SegmentError),
 
@@ -181,24 +181,24 @@ pub enum TrainError {
     #[error("evaluation: {0}")]
     Env(#[from] EnvError),
 
-    /// Environments were lost again and again.
-    #[error("the environments were lost {lost} times in one evaluation; the last time: {last}")]
+    /// Environments failed repeatedly.
+    #[error("the environments failed {lost} times in one evaluation; the last error: {last}")]
     Environments {
-        /// How often.
+        /// Number of failures.
         lost: usize,
-        /// What was said the last time.
+        /// The last error.
         last: String,
     },
 
-    /// A thread of album's own came to an unexpected end.
-    #[error("the evaluation came to an unexpected end; this is a fault of album")]
+    /// A thread of album itself ended unexpectedly.
+    #[error("the evaluation ended unexpectedly; this is a bug in album")]
     EvaluationPanicked,
 
-    /// No thread could be started.
+    /// A thread could not be started.
     #[error("cannot start a thread for the evaluation: {0}; the last checkpoint was kept")]
     Thread(#[source] io::Error),
 
-    /// A run that has come further than its configuration says.
+    /// The checkpoint is beyond the configured end of the run.
     #[error(
         "{}: the checkpoint is of step {step}, beyond the run's end at step {end}; raise `steps` in config.toml or with \
          `album resume --steps {step}`",
@@ -213,7 +213,7 @@ pub enum TrainError {
         end: u64,
     },
 
-    /// The process could not listen to signals.
+    /// Signal handlers could not be installed.
     #[error("cannot listen to signals: {0}")]
     Signals(#[source] io::Error),
 }
@@ -226,7 +226,7 @@ fn kept(checkpoint: &Option<u64>) -> String {
 }
 
 impl TrainError {
-    /// Whether numbers went wrong, rather than files or configurations.
+    /// Whether the failure is numerical, rather than one of files or configurations.
     pub fn is_numerical(&self) -> bool {
         match self {
             TrainError::NotFinite { .. } => true,
@@ -235,11 +235,11 @@ impl TrainError {
         }
     }
 
-    /// Whether the system or an environment failed, rather than what was read being wrong.
+    /// Whether the system or an environment failed, rather than the input being invalid.
     pub fn is_io(&self) -> bool {
         match self {
             TrainError::Env(e) => e.is_environment(),
-            // Something else than a regular file stands in its place: a fault of what was read.
+            // Something other than a regular file is in its place: invalid input.
             TrainError::Io { source, .. } if album_base::files::is_wrong_kind(source) => false,
             TrainError::Io { .. }
             | TrainError::Locked { .. }
@@ -262,7 +262,7 @@ impl TrainError {
 
 fn steps(found: &[u64]) -> String {
     match found {
-        [] => "none at all".to_owned(),
+        [] => "none".to_owned(),
         _ => found.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
     }
 }

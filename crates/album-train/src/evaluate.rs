@@ -17,16 +17,16 @@ use crate::signals::StopFlag;
 pub struct Episode {
     /// The seed of its reset.
     pub seed: u64,
-    /// Whether the task was solved at its end; `None` if the environment does not say.
+    /// Whether the task was solved at the end; `None` if the environment does not report success.
     pub success: Option<bool>,
-    /// The sum of its rewards.
+    /// The undiscounted return.
     #[serde(rename = "return")]
     pub total_reward: f64,
-    /// Its steps.
+    /// Number of steps.
     pub length: u64,
     /// The reward of its last step.
     pub final_reward: f64,
-    /// The first two numbers of every observation, where they were asked for. In a maze this is the way taken.
+    /// The first two components of every observation, if recorded. In a maze this is the path taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<[f32; 2]>,
 }
@@ -34,25 +34,25 @@ pub struct Episode {
 /// The episodes of one evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Updates done before it.
+    /// Updates done before the evaluation.
     pub step: u64,
-    /// In the order of their seeds.
+    /// Ordered by seed index.
     pub episodes: Vec<Episode>,
 }
 
 /// Means over the episodes of one evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationSummary {
-    /// Updates done before it.
+    /// Updates done before the evaluation.
     pub step: u64,
-    /// The share of episodes that ended in success; `None` if the environment knows of no success.
+    /// The success rate; `None` if the environment does not report success.
     pub success: Option<f64>,
-    /// The 95 % confidence interval of that share.
+    /// The 95 % confidence interval of the success rate.
     pub success_interval: Option<[f64; 2]>,
-    /// Mean sum of rewards.
+    /// Mean undiscounted return.
     #[serde(rename = "return", deserialize_with = "crate::numbers::or_nan")]
     pub mean_return: f64,
-    /// Mean number of steps.
+    /// Mean episode length.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub length: f64,
     /// Mean reward of the last step.
@@ -60,7 +60,7 @@ pub struct EvaluationSummary {
     pub final_reward: f64,
     /// Number of episodes.
     pub episodes: usize,
-    /// Steps of all episodes.
+    /// Total number of steps.
     pub timesteps: u64,
 }
 
@@ -70,7 +70,7 @@ impl Evaluation {
         let n = self.episodes.len();
         let mean = |of: fn(&Episode) -> f64| self.episodes.iter().map(of).sum::<f64>() / n.max(1) as f64;
         let successes = self.episodes.iter().filter(|episode| episode.success == Some(true)).count();
-        // A success rate of no episodes is 0 of 0.
+        // With no episodes, the success rate is 0 of 0 rather than unknown.
         let knows = n == 0 || self.episodes.iter().any(|episode| episode.success.is_some());
         EvaluationSummary {
             step: self.step,
@@ -86,7 +86,8 @@ impl Evaluation {
 }
 
 impl EvaluationSummary {
-    /// By the names of the logged columns. What nobody knows is NaN: a file has the same columns in all rows.
+    /// The summary under the names of the logged columns. Unknown values are NaN, so that all rows have the
+    /// same columns.
     pub fn row(&self) -> Vec<(String, f64)> {
         let [low, high] = self.success_interval.unwrap_or([f64::NAN; 2]);
         let row = [
@@ -103,8 +104,8 @@ impl EvaluationSummary {
     }
 }
 
-/// The seeds of the episodes of an evaluation after `step` updates: functions of the run's seed, the step and the
-/// episode's number. More episodes begin with the same seeds.
+/// The seeds of the episodes of an evaluation after `step` updates: functions of the run's seed, the step and
+/// the episode index. A longer evaluation starts with the same seeds.
 pub fn episode_seeds(run_seed: u64, step: u64, episodes: usize) -> Vec<u64> {
     let mut stream = rng::stream(run_seed, "eval");
     stream.set_stream(step);
@@ -114,13 +115,13 @@ pub fn episode_seeds(run_seed: u64, step: u64, episodes: usize) -> Vec<u64> {
 /// Which episodes to run, and what to keep of them.
 #[derive(Clone, Debug, Default)]
 pub struct EvaluationPlan {
-    /// Updates done before.
+    /// Updates done before the evaluation.
     pub step: u64,
-    /// One episode for each.
+    /// One episode per seed.
     pub seeds: Vec<u64>,
-    /// The first so many episodes record their path.
+    /// Number of first episodes that record their path.
     pub paths: usize,
-    /// The first so many episodes keep their frames.
+    /// Number of first episodes that keep their frames.
     pub videos: usize,
 }
 
@@ -129,19 +130,19 @@ pub struct EvaluationPlan {
 pub struct Outcome {
     /// The episodes.
     pub evaluation: Evaluation,
-    /// How long they took.
+    /// Time taken.
     pub seconds: f64,
-    /// Episodes that were lost and repeated, and why.
+    /// Episodes that failed and were repeated, with reasons.
     pub warnings: Vec<String>,
     /// The frames of the first episodes.
     pub videos: Vec<Vec<Frame>>,
 }
 
-/// An episode may be lost so many times, and all episodes of an evaluation together.
+/// Failures allowed per episode, and per evaluation.
 const LOST_IN_AN_EPISODE: usize = 3;
 const LOST_IN_ALL: usize = 10;
 
-/// An episode under way in a slot.
+/// An episode running in a slot.
 struct Running {
     number: usize,
     observation: Vec<f32>,
@@ -150,11 +151,11 @@ struct Running {
     lost: usize,
 }
 
-/// Runs the episodes of a plan, one in each slot of the pool at a time. The policy acts once for all slots that have
-/// answered, so that no slot waits for a slower one.
+/// Runs the episodes of a plan, one at a time in each slot of the pool. The policy acts on all slots that
+/// have answered at once, so that no slot waits for a slower one.
 ///
-/// The result depends neither on the number of slots nor on which answers first. An episode whose worker is lost is
-/// repeated. `None` if the flag was raised meanwhile; the pool is then of no further use.
+/// The result does not depend on the number of slots or the order of answers. An episode whose worker dies is
+/// repeated. `None` if the flag was raised; the pool must not be used afterwards.
 ///
 /// # Panics
 ///
@@ -338,7 +339,7 @@ mod tests {
         let summary = evaluation.summary();
         assert_eq!((summary.success, summary.mean_return, summary.length), (Some(0.5), -6.5, 7.0));
         assert_eq!((summary.final_reward, summary.episodes, summary.timesteps), (-0.5, 2, 14));
-        // Nobody knows of success: there is no rate, and no rate of 0.
+        // Without a success signal there is no rate, not a rate of 0.
         let mut unknown = evaluation.clone();
         unknown.episodes.iter_mut().for_each(|episode| episode.success = None);
         assert_eq!((unknown.summary().success, unknown.summary().success_interval), (None, None));

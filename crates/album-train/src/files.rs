@@ -1,4 +1,4 @@
-//! Small things that all files of a run need.
+//! File helpers of a run.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,18 +14,18 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())
 }
 
-/// Writes a new file and waits until it is on the disk.
+/// Writes a new file and syncs it to disk.
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), TrainError> {
     let mut file = File::create_new(path).map_err(TrainError::io("create", path))?;
     file.write_all(bytes).map_err(TrainError::io("write", path))?;
     file.sync_all().map_err(TrainError::io("write", path))
 }
 
-/// Puts the names in a directory on the disk.
+/// Syncs the entries of a directory to disk.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), TrainError> {
     #[cfg(unix)]
     match File::open(path).and_then(|directory| directory.sync_all()) {
-        // Some network file systems cannot do this, and order it themselves.
+        // Some network file systems do not support this and order writes themselves.
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => {}
         done => done.map_err(TrainError::io("sync", path))?,
     }
@@ -34,7 +34,7 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// The names in a directory, sorted; those that are not UTF-8 are left out.
+/// The names in a directory, sorted, without those that are not UTF-8.
 pub(crate) fn names(directory: &Path) -> Result<Vec<String>, TrainError> {
     let read = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! Guards against numbers that are none.
+//! Guards against NaN and infinity.
 
 use album_agents::{AgentState, Metrics};
 use album_data::Batch;
@@ -6,7 +6,7 @@ use album_data::Batch;
 use crate::error::TrainError;
 use crate::state_file;
 
-/// A number that is NaN or infinite.
+/// A NaN or infinity that was found.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Bad {
     what: String,
@@ -19,11 +19,11 @@ impl Bad {
     }
 }
 
-/// Looks at all of a batch, every step: a pass over some kilobytes without branches.
+/// Checks a whole batch at every step: a branch-free pass over some kilobytes.
 pub(crate) fn batch(batch: &Batch) -> Result<(), Bad> {
     let parts = [
         ("a state", batch.states().data()),
-        ("an action", batch.chunks().data()), // the first of each row is its action
+        ("an action", batch.chunks().data()), // each chunk starts with the row's action
         ("a next action", batch.next_actions().data()),
         ("a reward", batch.rewards()),
         ("a K-step return", batch.returns_k()),
@@ -37,12 +37,12 @@ pub(crate) fn batch(batch: &Batch) -> Result<(), Bad> {
     Ok(())
 }
 
-/// Looks at the loss of an update, every step.
+/// Checks the loss of an update, at every step.
 pub(crate) fn loss(loss: f64) -> Result<(), Bad> {
     if loss.is_finite() { Ok(()) } else { Err(Bad { what: "the loss".into(), value: loss }) }
 }
 
-/// Looks at the metrics of an update: losses, values and gradient norms.
+/// Checks the metrics of an update: losses, values and gradient norms.
 pub(crate) fn metrics(metrics: &Metrics) -> Result<(), Bad> {
     match metrics.iter().find(|(_, value)| !value.is_finite()) {
         Some((name, value)) => Err(Bad { what: name.to_string(), value: *value }),
@@ -50,7 +50,7 @@ pub(crate) fn metrics(metrics: &Metrics) -> Result<(), Bad> {
     }
 }
 
-/// Looks at everything that a checkpoint would hold.
+/// Checks everything that a checkpoint would contain.
 pub(crate) fn state(state: &AgentState) -> Result<(), Bad> {
     match state_file::not_finite(state) {
         Some((what, value)) => Err(Bad { what, value: value.into() }),

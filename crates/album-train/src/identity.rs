@@ -1,4 +1,4 @@
-//! What a run is, and how two runs differ.
+//! The identity of a run, and how two runs differ.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::TrainError;
 
-/// All that the results of a run depend on, apart from the program. Two runs with equal identities end with equal
-/// weights.
+/// Everything that the results of a run depend on, apart from the program. Runs with equal identities end
+/// with equal weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The name of the task.
@@ -20,15 +20,16 @@ pub struct Identity {
     pub seed: u64,
     /// [`Dataset::content_hash`] of the data.
     pub dataset: String,
-    /// [`Dataset::content_hash`] of the held-out data, where there is some. It changes what is logged.
+    /// [`Dataset::content_hash`] of the held-out data, if any. It affects what is logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<String>,
-    /// The resolved configuration as TOML, without what changes no result (threads, directories).
+    /// The resolved configuration as TOML, without settings that do not affect results (threads,
+    /// directories).
     pub config: String,
 }
 
 impl Identity {
-    /// The identity of a run on `data`, whose hash is computed here.
+    /// The identity of a run on `data`; computes the hash of the data.
     pub fn new(
         task: impl Into<String>,
         agent: &str,
@@ -46,7 +47,7 @@ impl Identity {
         }
     }
 
-    /// Refuses a checkpoint of another run, and says what differs.
+    /// Refuses a checkpoint of another run, naming the difference.
     pub(crate) fn check(&self, found: &Identity, path: &Path) -> Result<(), TrainError> {
         let text = |value: &str| format!("`{value}`");
         let optional = |hash: &Option<String>| hash.as_deref().map_or("absent".to_owned(), text);
@@ -67,7 +68,7 @@ impl Identity {
     }
 }
 
-/// The first key with another value, or the first line that differs where the text is no TOML.
+/// The first key with a different value, or the first different line if the text is not TOML.
 fn config_difference(found: &str, expected: &str) -> Option<(String, String, String)> {
     if found == expected {
         return None;
@@ -126,7 +127,7 @@ mod tests {
     fn differences_are_named() {
         let same = identity("[agent]\ngamma = 0.5\n");
         assert!(same.check(&same, Path::new("c")).is_ok());
-        // What means the same is the same.
+        // Equivalent TOML is the same configuration.
         assert!(same.check(&identity("# note\nagent.gamma = 0.5"), Path::new("c")).is_ok());
 
         let other = Identity { task: "u".into(), ..same.clone() };

@@ -1,21 +1,21 @@
-//! Runs: training, checkpoints, bit-exact resume, logs, evaluation.
+//! Training runs: checkpoints, bit-exact resumption, logs, evaluation.
 //!
-//! A [`Trainer`] takes an agent, a dataset and a [`RunDir`] and does the rest. Whether a run begins or goes on is
-//! decided by the checkpoints in its directory; `train` and `resume` are the same call.
+//! A [`Trainer`] takes an agent, a dataset and a [`RunDir`] and does the rest. The checkpoints in the
+//! directory decide whether a run starts or resumes; `train` and `resume` are the same call.
 //!
-//! # What can be relied on
+//! # Guarantees
 //!
-//! * A run that is stopped anywhere, or killed anywhere, and resumed ends with the same weights, moments, `train.csv`,
-//!   `eval.csv`, `episodes.jsonl` and `value_maps.jsonl`, bit for bit, as one that never stopped. What depends on the
-//!   clock is in `timing.csv`, the TensorBoard file and `result.json`.
-//! * A checkpoint is whole or not there, and every byte of it is checked when it is read. After `kill -9`, a full disk
-//!   or a power cut the latest whole one is used.
+//! * A run that is stopped or killed at any point and resumed ends with the same weights, moments, `train.csv`,
+//!   `eval.csv`, `episodes.jsonl` and `value_maps.jsonl`, bit for bit, as an uninterrupted one. Timings are kept
+//!   apart, in `timing.csv`, the TensorBoard file and `result.json`.
+//! * A checkpoint is complete or absent, and every byte is verified when it is read. After `kill -9`, a full disk
+//!   or a power cut, the latest complete one is used.
 //! * NaN and infinity stop a run before they reach a checkpoint.
 //! * One process at a time works on a run; a signal makes it save and stop ([`StopFlag`]).
-//! * Evaluations depend on the run's seed and the step alone, not on how many episodes run side by side.
+//! * Evaluations depend only on the run's seed and the step, not on how many episodes run in parallel.
 //!
-//! The trainer knows no algorithm by name. What an agent draws at random during an update must be a function of its
-//! seed and the step, as the batches are.
+//! The trainer knows no algorithm by name. Randomness within an agent's update must be a function of its seed
+//! and the step, as the batches are.
 //!
 //! ```
 //! use album_agents::{Common, Learner, agents::album::Config};

@@ -1,4 +1,4 @@
-//! The log files of a run, which a resumed run cuts back to its checkpoint.
+//! The log files of a run. A resumed run truncates them to the state of its checkpoint.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -35,7 +35,7 @@ pub(crate) const VALUE_MAPS: &str = "value_maps.jsonl";
 const EVENTS: &str = "events.out.tfevents.album";
 
 impl Logs {
-    /// Opens the logs and cuts them back to these lengths. Adds to `warnings` what had been lost of them.
+    /// Opens the logs and truncates them to these lengths. Adds to `warnings` what is missing from them.
     pub(crate) fn open(
         run: &RunDir,
         lengths: &BTreeMap<String, u64>,
@@ -56,7 +56,7 @@ impl Logs {
         })
     }
 
-    /// One row of metrics, on the batch just learned from and on held-out data; returns it with its times.
+    /// Writes one row of metrics, on the last batch and on held-out data; returns it with timings.
     pub(crate) fn training(
         &mut self,
         step: u64,
@@ -81,7 +81,7 @@ impl Logs {
         Ok(named)
     }
 
-    /// One row of evaluation results, and the episodes.
+    /// Writes one row of evaluation results, and the episodes.
     pub(crate) fn evaluation(&mut self, evaluation: &Evaluation) -> Result<(), TrainError> {
         let row = evaluation.summary().row();
         self.eval.row(evaluation.step, &row)?;
@@ -89,7 +89,7 @@ impl Logs {
         self.scalars(evaluation.step, &row)
     }
 
-    /// One value map.
+    /// Writes one value map.
     pub(crate) fn value_map(&mut self, map: &ValueMap) -> Result<(), TrainError> {
         self.value_maps.json(map)
     }
@@ -107,7 +107,7 @@ impl Logs {
         self.events.append(&tensorboard::scalars(now, step, values))
     }
 
-    /// Puts everything on the disk, and returns how long each file is.
+    /// Syncs all files to disk, and returns their lengths.
     pub(crate) fn sync(&mut self) -> Result<BTreeMap<String, u64>, TrainError> {
         let logs = [
             &mut self.train,
@@ -129,7 +129,7 @@ impl Logs {
     }
 }
 
-/// A file that only grows. It appears with the first thing written to it.
+/// An append-only file, created with its first write.
 struct Log {
     name: &'static str,
     path: PathBuf,
@@ -140,7 +140,7 @@ struct Log {
 }
 
 impl Log {
-    /// Opens a file and cuts it back to `length` bytes.
+    /// Opens a file and truncates it to `length` bytes.
     fn open(
         name: &'static str,
         path: PathBuf,
@@ -155,7 +155,7 @@ impl Log {
             }
             if length > 0 {
                 warnings.push(format!(
-                    "{}: found no file, expected {length} bytes of log; it starts anew",
+                    "{}: found no file, expected {length} bytes of log; starting a new one",
                     log.path.display()
                 ));
             }
@@ -174,14 +174,15 @@ impl Log {
         let wanted = if self.name == EVENTS { 8 } else { length };
         Read::by_ref(&mut file).take(wanted).read_to_end(&mut text)?;
         if !text.is_empty() && !self.is_ours(&text) {
-            let message = "its beginning is not that of the log, so it is not cut; move it away";
+            let message = "it does not start like the log, so it is not truncated; move it away";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message));
         }
         if found < length {
-            // Whole lines can be kept; in a file of records a cut would hide all that follows.
+            // Complete lines of text can be kept; in a binary file, a truncated record would hide all later
+            // ones.
             self.length = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last as u64 + 1);
             warnings.push(format!(
-                "{}: found {found} bytes, expected at least {length}; the rows that were lost stay lost",
+                "{}: found {found} bytes, expected at least {length}; the missing rows cannot be recovered",
                 self.path.display()
             ));
         }
@@ -195,7 +196,7 @@ impl Log {
         Ok(())
     }
 
-    /// Whether a file begins as this log does, however short it was cut.
+    /// Whether a file starts like this log, however short it was cut.
     fn is_ours(&self, start: &[u8]) -> bool {
         let begins = |beginning: &[u8]| {
             let common = start.len().min(beginning.len());
@@ -223,7 +224,7 @@ impl Log {
         Ok(())
     }
 
-    /// A row of a CSV file; the first one fixes the columns. `step` is the last column.
+    /// Writes a CSV row; the first row fixes the columns. `step` is the last column.
     fn row(&mut self, step: u64, values: &[(String, f64)]) -> Result<(), TrainError> {
         let line = |fields: &mut dyn Iterator<Item = String>| -> String {
             let mut writer = csv::Writer::from_writer(Vec::new());
@@ -251,7 +252,7 @@ impl Log {
         self.append(row.as_bytes())
     }
 
-    /// A line of a file of JSON lines.
+    /// Writes a line of JSON.
     fn json(&mut self, value: &impl serde::Serialize) -> Result<(), TrainError> {
         let mut line =
             serde_json::to_vec(value).map_err(|e| TrainError::damaged(&self.path, e.to_string()))?;

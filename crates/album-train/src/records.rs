@@ -1,4 +1,4 @@
-//! Reading back what a run wrote.
+//! Reads back the files of a run.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use crate::run_dir::RunDir;
 use crate::trainer::RESULT;
 use crate::value_map::ValueMap;
 
-/// All that a run has written so far. A last line that is only half there is left out.
+/// Everything that a run has written so far. An incomplete last line is ignored.
 #[derive(Clone, Debug)]
 pub struct Records {
     /// The resolved configuration.
     pub config: String,
-    /// The outcome, once there is one.
+    /// The outcome, if the run has one yet.
     pub result: Option<RunResult>,
     /// `train.csv`.
     pub train: Columns,
@@ -31,7 +31,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Reads the directory of a run, which another process may be writing to.
+    /// Reads a run directory that another process may be writing to.
     pub fn read(run: &Path) -> Result<Self, TrainError> {
         let config = RunDir::config_of(run)?;
         Ok(Records {
@@ -44,7 +44,7 @@ impl Records {
         })
     }
 
-    /// Reads `result.json`, where there is one.
+    /// Reads `result.json`, if it exists.
     pub fn result_of(run: &Path) -> Result<Option<RunResult>, TrainError> {
         let path = run.join(RESULT);
         match text(&path)? {
@@ -60,7 +60,7 @@ impl Records {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     names: Vec<String>,
-    /// Row by row.
+    /// The numbers, row by row.
     rows: Vec<Vec<f64>>,
 }
 
@@ -85,7 +85,7 @@ impl Columns {
         self.names.iter().map(String::as_str)
     }
 
-    /// A column over the training step; empty if there is no such column.
+    /// A column as pairs of step and value; empty if there is no such column.
     pub fn series(&self, name: &str) -> Vec<(f64, f64)> {
         let place = |name: &str| self.names.iter().position(|found| found == name);
         let (Some(x), Some(y)) = (place("step"), place(name)) else { return Vec::new() };
@@ -93,7 +93,7 @@ impl Columns {
     }
 }
 
-/// The whole lines of a file; nothing if there is no file.
+/// The complete lines of a file; empty if it does not exist.
 fn text(path: &Path) -> Result<String, TrainError> {
     match files::read_text(path, Links::Refuse, files::LONGEST_TEXT) {
         Ok(mut text) => {

@@ -11,7 +11,7 @@ use crate::evaluate::EvaluationSummary;
 use crate::identity::Identity;
 use crate::state_file::weights_sha256;
 
-/// What `result.json` holds.
+/// The contents of `result.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The name of the task.
@@ -20,56 +20,56 @@ pub struct RunResult {
     pub agent: String,
     /// The master seed.
     pub seed: u64,
-    /// Updates done.
+    /// Number of updates done.
     pub steps: u64,
-    /// Whether those were all; a run that was stopped can be resumed.
+    /// Whether the run reached its end; a stopped run can be resumed.
     pub finished: bool,
-    /// The share of successful episodes in the last evaluation.
+    /// The success rate of the last evaluation.
     pub success: Option<f64>,
-    /// The mean return of the last evaluation, where 0 and 100 are two given returns.
+    /// The normalised mean return of the last evaluation, where two given returns map to 0 and 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// All evaluations, in order.
     pub evaluations: Vec<EvaluationSummary>,
-    /// The learned values over the data, at the end of a run of an algorithm that has some.
+    /// The learned values over the data at the end of the run, if the agent learns values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned_values: Option<CriticStatistics>,
-    /// The values that the data supports.
+    /// The best values that the data supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_values: Option<DataStatistics>,
-    /// The checkpoint that the run ends with, where the best one was kept.
+    /// The checkpoint that the run ended with, if the best one was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
-    /// Episodes that it learned from.
+    /// Number of training episodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_episodes: Option<usize>,
-    /// Episodes that it was only checked on.
+    /// Number of held-out episodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out_episodes: Option<usize>,
-    /// Milliseconds that an update took, with sampling and logging, on average over the run.
+    /// Mean milliseconds per update, including sampling and logging.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub ms_per_step: f64,
-    /// Seconds spent on the run, over all its parts.
+    /// Seconds spent on the run, over all its sessions.
     #[serde(deserialize_with = "crate::numbers::or_nan")]
     pub wall_seconds: f64,
-    /// Seconds that evaluations took, those included that ran while training went on.
+    /// Seconds spent on evaluations, including those in parallel with training.
     #[serde(default, deserialize_with = "crate::numbers::or_nan")]
     pub eval_seconds: f64,
-    /// Trainable parameters of all networks.
+    /// Number of trainable parameters of all networks.
     pub parameters: usize,
     /// SHA-256 of all weights, see [`weights_sha256`](crate::weights_sha256).
     pub weights_sha256: String,
     /// SHA-256 of the dataset's contents.
     pub dataset_sha256: String,
-    /// The device that the last part of the run was trained on, where that is another one than the processor.
+    /// The device of the last session, if not the CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Versions of what made it.
+    /// Versions of album and of the environments' packages.
     pub versions: BTreeMap<String, String>,
 }
 
 impl RunResult {
-    /// The outcome as a checkpoint tells it, for a run that has not written its own.
+    /// The outcome recorded in a checkpoint, for a run without a `result.json`.
     pub fn of(checkpoint: &Checkpoint, finished: bool, parameters: usize) -> Self {
         let Manifest { identity, progress, .. } = &checkpoint.manifest;
         Self::new(identity, progress, finished, parameters, weights_sha256(&checkpoint.state))
@@ -111,7 +111,7 @@ impl RunResult {
         }
     }
 
-    /// The same, with the score of the last evaluation: 0 and 100 are the two returns.
+    /// Adds the score of the last evaluation, given the returns that map to 0 and 100.
     pub fn with_score(mut self, range: Option<[f64; 2]>) -> Self {
         if let (Some([low, high]), Some(last)) = (range, self.evaluations.last()) {
             self.score = Some(100.0 * (last.mean_return - low) / (high - low));
@@ -119,7 +119,7 @@ impl RunResult {
         self
     }
 
-    /// The same, with the versions of what the environments are made of.
+    /// Adds the versions of the environments' packages.
     pub fn with_versions(mut self, environments: &BTreeMap<String, String>) -> Self {
         self.versions.extend(environments.clone());
         self
@@ -130,7 +130,8 @@ impl RunResult {
 mod tests {
     use super::*;
 
-    /// An environment may return rewards without end. JSON knows no such number, and the file must be read back all the same.
+    /// An environment may return infinite rewards. JSON cannot represent them, but the file must still be
+    /// readable.
     #[test]
     fn what_is_no_number_can_be_read_back() {
         let summary = EvaluationSummary {

@@ -1,4 +1,4 @@
-//! The directory of a run.
+//! The run directory.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -11,11 +11,11 @@ use album_base::files::{self, Links};
 use crate::error::TrainError;
 use crate::files::{names, sync_directory};
 
-/// The resolved configuration; what makes a directory a run.
+/// The resolved configuration; its presence marks a run directory.
 const CONFIG: &str = "config.toml";
 const LOCK: &str = "run.lock";
 
-/// A run directory that this process alone may write to, until the value is dropped.
+/// A run directory that only this process may write to, until the value is dropped.
 ///
 /// ```text
 /// config.toml          the resolved configuration
@@ -33,12 +33,12 @@ const LOCK: &str = "run.lock";
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    /// Locked as long as it is open; the system unlocks it when the process dies.
+    /// Locked while open; the system releases it when the process dies.
     _lock: File,
 }
 
 impl RunDir {
-    /// Makes the directory of a new run, with its configuration in it.
+    /// Creates the directory of a new run, with its configuration.
     ///
     /// The directory may exist if it is empty.
     pub fn create(path: impl Into<PathBuf>, config: &str) -> Result<Self, TrainError> {
@@ -46,7 +46,7 @@ impl RunDir {
         fs::create_dir_all(&path).map_err(TrainError::io("create the directory", &path))?;
         refuse_content(&path)?;
         let lock = lock(&path)?;
-        // Another process may have made its run here since.
+        // Another process may have created a run here in the meantime.
         refuse_content(&path)?;
         let run = RunDir { path, _lock: lock };
         run.write(CONFIG, config.as_bytes())?;
@@ -54,16 +54,16 @@ impl RunDir {
         Ok(run)
     }
 
-    /// Opens the directory of a run to continue it, and clears away what an interrupted save left.
+    /// Opens a run directory to resume, and cleans up after an interrupted save.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
         let path = path.into();
-        Self::config_of(&path)?; // it is one, and it leads nowhere else
+        Self::config_of(&path)?; // fails if it is not a run, or a link
         let run = RunDir { _lock: lock(&path)?, path };
         run.prepare()?;
         Ok(run)
     }
 
-    /// Reads the configuration of a run, which another process may be working on.
+    /// Reads the configuration of a run that another process may be working on.
     pub fn config_of(path: impl AsRef<Path>) -> Result<String, TrainError> {
         let path = path.as_ref();
         let file = path.join(CONFIG);
@@ -75,43 +75,43 @@ impl RunDir {
         files::read_text(&file, Links::Refuse, files::LONGEST_TEXT).map_err(TrainError::io("read", &file))
     }
 
-    /// Takes a directory for this process alone, until the file is dropped.
+    /// Locks a directory for this process, until the file is dropped.
     pub fn lock(path: &Path) -> Result<File, TrainError> {
         lock(path)
     }
 
-    /// Whether a process works on a run at the moment.
+    /// Whether a process is working on a run.
     pub fn is_locked(path: impl AsRef<Path>) -> bool {
         let shared = files::open(&path.as_ref().join(LOCK), Links::Refuse).map(|file| file.try_lock_shared());
         matches!(shared, Ok(Err(TryLockError::WouldBlock)))
     }
 
-    /// The checkpoints of a run, which another process may be working on.
+    /// The checkpoints of a run that another process may be working on.
     pub fn checkpoints_of(path: impl AsRef<Path>) -> PathBuf {
         path.as_ref().join("checkpoints")
     }
 
-    /// Where the run is.
+    /// The path of the run.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The configuration it was created with.
+    /// The configuration that it was created with.
     pub fn config(&self) -> Result<String, TrainError> {
         Self::config_of(&self.path)
     }
 
-    /// The directory of checkpoints.
+    /// The directory of the checkpoints.
     pub fn checkpoints(&self) -> PathBuf {
         Self::checkpoints_of(&self.path)
     }
 
-    /// A file in the directory.
+    /// The path of a file in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Replaces a file in the directory, completely or not at all.
+    /// Replaces a file in the directory atomically.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), TrainError> {
         let path = self.file(name);
         atomic::write_with(&path, bytes, Links::Refuse).map_err(TrainError::io("write", &path))
@@ -125,7 +125,7 @@ impl RunDir {
             sync_directory(&self.path)?;
         }
         crate::checkpoint::recover(&checkpoints)?;
-        // Temporaries of `atomic::write`; nobody else writes here while the lock is held.
+        // Temporary files of `atomic::write`; no other process writes here while the lock is held.
         for name in names(&self.path)? {
             if name.starts_with('.') && name.ends_with(".tmp") {
                 let path = self.file(&name);
@@ -137,7 +137,7 @@ impl RunDir {
 }
 
 fn refuse_content(path: &Path) -> Result<(), TrainError> {
-    // A run that died while it was created left no more than these.
+    // A run that died while being created leaves only these.
     let ours = |name: &str| name == LOCK || name.starts_with(".config.toml.") && name.ends_with(".tmp");
     match names(path)?.into_iter().find(|name| !ours(name)) {
         Some(found) => Err(TrainError::NotEmpty { path: path.to_path_buf(), found }),
@@ -149,7 +149,7 @@ fn lock(directory: &Path) -> Result<File, TrainError> {
     let path = directory.join(LOCK);
     let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
     let mut file = files::open_with(&options, &path, Links::Refuse).map_err(TrainError::io("open", &path))?;
-    // Who only asks whether it is locked holds it for a moment.
+    // A process that only checks the lock holds it for a moment.
     let mut tries = 0;
     let locked = loop {
         match file.try_lock() {
@@ -170,11 +170,11 @@ fn lock(directory: &Path) -> Result<File, TrainError> {
         }
         Err(TryLockError::Error(source)) => return Err(TrainError::Io { action: "lock", path, source }),
     }
-    // What is about to be cut must be a lock: a name for it may stand for a file of quite another kind.
+    // Before truncating it, make sure that it is a lock: a hard link may stand for another file.
     let mut found = String::new();
     let ours = |found: &str| found.len() < 32 && found.trim().bytes().all(|byte| byte.is_ascii_digit());
     if !Read::by_ref(&mut file).take(33).read_to_string(&mut found).is_ok_and(|_| ours(&found)) {
-        return Err(TrainError::damaged(&path, "found another content than the number of a process"));
+        return Err(TrainError::damaged(&path, "found other contents than a process id"));
     }
     file.set_len(0)
         .and_then(|()| file.rewind())

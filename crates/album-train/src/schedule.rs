@@ -2,35 +2,36 @@
 
 use crate::error::TrainError;
 
-/// When what is done. Steps are counted in updates done, and 0 means never.
+/// When to log, evaluate and save. Periods are in updates, and 0 means never.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Updates of the whole run.
+    /// Total number of updates.
     pub steps: u64,
-    /// Metrics are logged every so many steps.
+    /// Updates between logged metrics.
     pub log_every: u64,
-    /// Metrics are checked for NaN and infinity every so many steps, and whenever they are logged.
+    /// Updates between checks of the metrics for NaN and infinity; they are also checked whenever they are
+    /// logged.
     pub check_every: u64,
-    /// The policy is evaluated every so many steps, and at the end.
+    /// Updates between evaluations; there is always one at the end.
     pub eval_every: u64,
-    /// The policy is evaluated before the first update, too.
+    /// Whether to evaluate before the first update, too.
     pub eval_at_start: bool,
-    /// A checkpoint is written every so many steps, and at the end.
+    /// Updates between checkpoints; there is always one at the end.
     pub save_every: u64,
-    /// A checkpoint is written after every evaluation, too.
+    /// Whether to save a checkpoint after every evaluation, too.
     pub save_at_evaluations: bool,
-    /// How many checkpoints are kept, at least 1.
+    /// How many of the latest checkpoints to keep, at least 1.
     pub keep: usize,
-    /// The best checkpoint is kept too, and is what the run ends with: the best evaluation where there are some, else the
-    /// least loss on the held-out data.
+    /// Whether to keep the best checkpoint too and end the run with it: the one with the best evaluation or,
+    /// without evaluations, the lowest held-out loss.
     pub keep_best: bool,
-    /// A run ends when its best checkpoint is this many steps old; 0 for never.
+    /// Stop early once the best checkpoint is this many steps old; 0 for never.
     pub patience: u64,
 }
 
 impl Schedule {
-    /// A run of so many steps as users of the FQL code know it: logs every 5,000 steps, evaluations every 100,000,
-    /// and checkpoints with them.
+    /// A run of this many steps with the intervals of the FQL code: logs every 5,000 steps, evaluations and
+    /// checkpoints every 100,000.
     pub fn new(steps: u64) -> Self {
         Schedule {
             steps,
@@ -46,7 +47,7 @@ impl Schedule {
         }
     }
 
-    /// Refuses what cannot be followed.
+    /// Refuses an invalid schedule.
     pub fn check(&self) -> Result<(), TrainError> {
         let fail = |key, expected| Err(TrainError::Schedule { key, found: 0, expected });
         match self {
@@ -68,7 +69,7 @@ impl Schedule {
         step == self.steps || every(self.eval_every, step) || step == 0 && self.eval_at_start
     }
 
-    /// Whether the best checkpoint is young enough to go on.
+    /// Whether the best checkpoint is recent enough to continue.
     pub(crate) fn is_patient(&self, step: u64, best: Option<u64>) -> bool {
         self.patience == 0 || best.is_none_or(|best| step < best.saturating_add(self.patience))
     }

@@ -1,4 +1,4 @@
-//! Stopping a run from outside.
+//! Stop requests from outside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +20,16 @@ use crate::error::TrainError;
 pub struct StopFlag(Arc<AtomicBool>);
 
 impl StopFlag {
-    /// A flag that only [`set`](Self::set) raises.
+    /// A flag raised only by [`set`](Self::set).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A flag that SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (the terminal was closed) raise as well. SIGHUP is left
-    /// alone where it is ignored, as by `nohup`.
+    /// A flag also raised by SIGTERM, SIGINT (Ctrl-C), SIGUSR1 and SIGHUP (closed terminal). SIGHUP is left
+    /// alone if it is ignored, as under `nohup`.
     ///
-    /// When one of them arrives and the flag is already up, the process exits at once with the code that shells
-    /// give to a death by that signal (128 and its number).
+    /// If a second signal arrives while the flag is up, the process exits at once with the shell's code for
+    /// that signal (128 plus its number).
     pub fn on_signals() -> Result<Self, TrainError> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         #[cfg(unix)]
@@ -44,7 +44,7 @@ impl StopFlag {
 
         let stop = Self::new();
         for signal in signals {
-            // In this order: the first signal finds the flag down and raises it, the second finds it up.
+            // The order matters: the first signal finds the flag down and raises it, the second finds it up.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop.0))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop.0)))
                 .map_err(TrainError::Signals)?;
@@ -57,13 +57,13 @@ impl StopFlag {
         self.0.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the flag is up.
+    /// Whether the flag is raised.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Whether this process was started with a signal ignored.
+/// Whether this process was started with the signal ignored.
 #[cfg(unix)]
 fn ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,8 +1,8 @@
 //! An agent's state as a safetensors file.
 //!
-//! Tensors are named `q/weights/layer0/kernel`, `q/first_moments/layer0/kernel`, and so on. The order of networks and
-//! tensors, the step counters of the optimisers and what the agent took from its data (the [`Blueprint`]) are in the
-//! header's metadata, under the key `album`.
+//! Tensors are named `q/weights/layer0/kernel`, `q/first_moments/layer0/kernel`, and so on. The order of
+//! networks and tensors, the optimisers' step counters and what the agent derived from its data (the
+//! [`Blueprint`]) are in the header's metadata, under the key `album`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ struct NetworkHeader {
     second_moments: Vec<String>,
 }
 
-/// The bytes of the file.
+/// Serialises the state.
 pub(crate) fn encode(state: &AgentState) -> Result<Vec<u8>, String> {
     let names = |tensors: &[Tensor]| tensors.iter().map(|tensor| tensor.name.clone()).collect();
     let mut networks = Vec::new();
@@ -52,12 +52,12 @@ pub(crate) fn encode(state: &AgentState) -> Result<Vec<u8>, String> {
     }
     let header = serde_json::to_string(&Header { blueprint: state.blueprint.clone(), networks })
         .map_err(|e| e.to_string())?;
-    // One entry only: the order of a hash map's entries would differ from run to run.
+    // A single entry: the order of a hash map's entries would vary between runs.
     let metadata = HashMap::from([(KEY.to_owned(), header)]);
     safetensors::serialize(tensors, Some(metadata)).map_err(|e| e.to_string())
 }
 
-/// A tensor as safetensors wants it, turned into bytes only when they are written.
+/// A tensor for safetensors, converted to bytes only when written.
 struct Numbers<'a>(&'a Tensor);
 
 impl View for Numbers<'_> {
@@ -75,7 +75,7 @@ impl View for Numbers<'_> {
     }
 }
 
-/// Reads the file back.
+/// Parses the file.
 pub(crate) fn decode(bytes: &[u8]) -> Result<AgentState, String> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| e.to_string())?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| e.to_string())?;
@@ -119,7 +119,7 @@ fn kinds(network: &NetworkState) -> [(&'static str, &[Tensor]); 3] {
     ]
 }
 
-/// The first number that is NaN or infinite, with its place.
+/// The first NaN or infinity, with its location.
 pub(crate) fn not_finite(state: &AgentState) -> Option<(String, f32)> {
     for network in &state.networks {
         for (kind, tensors) in kinds(network) {
@@ -133,9 +133,9 @@ pub(crate) fn not_finite(state: &AgentState) -> Option<(String, f32)> {
     None
 }
 
-/// SHA-256 of all weights: networks in order, their tensors in order, numbers row by row in little-endian bytes.
+/// SHA-256 of all weights: networks in order, their tensors in order, row by row as little-endian bytes.
 ///
-/// Moments and counters do not count, so that it says what was learned.
+/// Moments and counters are excluded, so that it identifies what was learned.
 pub fn weights_sha256(state: &AgentState) -> String {
     let mut hash = Sha256::new();
     let mut bytes = Vec::new();
@@ -160,7 +160,7 @@ pub(crate) mod tests {
             second_moments: if moments { vec![tensor("b", vec![1e-30, 2e20])] } else { vec![] },
             steps: u64::MAX,
         };
-        // Numbers that text must hold to the last bit.
+        // Numbers that must survive the text format bit for bit.
         let blueprint = serde_json::json!({
             "encoding": { "observation_dim": 1, "standard": [[0.1f32, 1.0f32 / 3.0]], "frequencies": [f32::MIN_POSITIVE] },
             "action_dim": 2,

@@ -1,12 +1,12 @@
-//! TensorBoard's event files, as far as scalars need them.
+//! TensorBoard event files, restricted to scalars.
 //!
 //! A file is a sequence of records: length (8 bytes, little-endian), masked CRC-32C of the length, data, masked
 //! CRC-32C of the data. The data is a protobuf message `Event`; the first one holds the file's version.
 
-/// What a file begins with: the length of its first record.
+/// The first bytes of a file: the length of its first record.
 pub(crate) const FIRST_LENGTH: [u8; 8] = 24u64.to_le_bytes();
 
-/// The record that a file begins with.
+/// The first record of a file.
 pub(crate) fn first_record(wall_time: f64) -> Vec<u8> {
     let mut event = Vec::new();
     double(&mut event, 1, wall_time);

@@ -27,46 +27,46 @@ use crate::watch::Watch;
 
 /// Where and how policies are evaluated.
 pub struct Evaluator {
-    /// Environments of the task, used side by side. Their number changes no result.
+    /// Environments of the task, used in parallel. Results do not depend on how many.
     pub envs: Box<dyn EnvPool>,
-    /// Episodes of an evaluation.
+    /// Episodes per evaluation.
     pub episodes: usize,
-    /// Of how many of them the path is recorded.
+    /// Number of episodes whose path is recorded.
     pub paths: usize,
-    /// Whether training goes on meanwhile. This changes no result, only when it is known.
+    /// Whether training continues during an evaluation. This affects only when the result is known.
     pub background: bool,
-    /// The returns that count as a score of 0 and of 100.
+    /// The returns that correspond to scores of 0 and 100.
     pub score_range: Option<[f64; 2]>,
 }
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Training begins or goes on after `step` updates.
+    /// Training starts or resumes after `step` updates.
     Started {
         /// Updates done.
         step: u64,
-        /// Updates there will be.
+        /// Total number of updates.
         total: u64,
     },
-    /// Something is not as it should be, and the run goes on.
+    /// Something is wrong, but the run continues.
     Warning(String),
-    /// A sign of life, a few times a second.
+    /// A heartbeat, several times a second.
     Progress {
         /// Updates done.
         step: u64,
-        /// Mean milliseconds of an update since the run began or went on.
+        /// Mean milliseconds per update since the start or resumption.
         ms_per_step: f64,
     },
     /// Metrics were logged.
     Logged {
         /// Updates done.
         step: u64,
-        /// The metrics of the last one.
+        /// The metrics of the last update.
         metrics: &'a Metrics,
-        /// The same with those of held-out data and times, by the names of the logged columns.
+        /// The logged row, including held-out metrics and timings, by column name.
         row: &'a [(String, f64)],
-        /// Mean milliseconds of an update since the last log.
+        /// Mean milliseconds per update since the last log.
         ms_per_step: f64,
     },
     /// An evaluation begins.
@@ -74,13 +74,13 @@ pub enum Event<'a> {
         /// Updates done.
         step: u64,
     },
-    /// An evaluation is done.
+    /// An evaluation is complete.
     Evaluated {
         /// The episodes.
         evaluation: &'a Evaluation,
-        /// How long they took.
+        /// Time taken.
         seconds: f64,
-        /// Whether training went on meanwhile.
+        /// Whether training continued in the meantime.
         background: bool,
     },
     /// A checkpoint was written.
@@ -90,56 +90,56 @@ pub enum Event<'a> {
         /// The checkpoint.
         path: &'a Path,
     },
-    /// The run stopped because it was asked to.
+    /// The run stopped on request.
     Stopped {
         /// Updates done.
         step: u64,
     },
 }
 
-/// All that a run needs.
+/// A training run.
 ///
-/// Whether it begins or goes on is decided by the checkpoints in its directory; the end is the same, bit for bit.
+/// The checkpoints in the directory decide whether it starts or resumes; the result is the same, bit for bit.
 pub struct Trainer<'a> {
-    /// The algorithm, freshly made from the configuration.
+    /// The agent, freshly built from the configuration.
     pub agent: &'a mut dyn Agent,
-    /// The data.
+    /// The training data.
     pub dataset: &'a Dataset,
-    /// Held-out data: the agent's metrics on it are logged beside those of training.
+    /// Held-out data; the agent's metrics on it are logged beside those of training.
     pub held_out: Option<&'a Dataset>,
-    /// The directory.
+    /// The run directory.
     pub run: &'a RunDir,
-    /// What the run is.
+    /// The identity of the run.
     pub identity: &'a Identity,
     /// When to log, evaluate and save.
     pub schedule: Schedule,
-    /// How to evaluate; without it there are no evaluations.
+    /// How to evaluate; `None` for no evaluations.
     pub evaluator: Option<Evaluator>,
-    /// Where to record values at every evaluation.
+    /// Points at which V is recorded at every evaluation.
     pub value_points: Option<ValuePoints>,
-    /// Whether V is compared with observed returns and with what the rewards allow.
+    /// Whether to compare V with recorded returns and with the range that the rewards allow.
     pub watch: bool,
     /// Adds further metrics of the agent to each row of the log.
     pub probe: Option<Box<Probe<'a>>>,
     /// Asks the run to stop.
     pub stop: StopFlag,
-    /// Is told what happens.
+    /// Receives the events of the run.
     pub observer: &'a mut dyn FnMut(&Event<'_>),
 }
 
 /// See [`Trainer::probe`].
 pub type Probe<'a> = dyn FnMut(&mut dyn Agent, &mut Metrics) + 'a;
 
-/// Batches of held-out data that one row of `validation/*` is over.
+/// Batches of held-out data averaged in each row of `validation/*`.
 const VALIDATION_BATCHES: u64 = 4;
 
-/// Signs of life come this far apart.
+/// Interval of heartbeats.
 const PROGRESS: Duration = Duration::from_millis(200);
 
 impl Trainer<'_> {
     /// Trains to the end of the schedule or until the flag is raised, and writes `result.json`.
     ///
-    /// [`RunResult::finished`] tells the two apart. In both cases the state is saved.
+    /// [`RunResult::finished`] tells which. The state is saved in both cases.
     pub fn train(mut self) -> Result<RunResult, TrainError> {
         self.schedule.check()?;
         let segments = Segments::new(self.agent.segments())?;
@@ -166,11 +166,11 @@ impl Trainer<'_> {
         let mut last_sign = begin;
         (self.observer)(&Event::Started { step: progress.step, total });
 
-        // Asked once: while an evaluation is under way, the evaluator is with it.
+        // Determined once: during an evaluation, the evaluator is with its thread.
         let evaluates = self.evaluator.is_some();
         let mut running: Option<Running> = None;
         let finished = loop {
-            // What is due after this many updates.
+            // Whatever is due after this many updates.
             let step = progress.step;
             let evaluated = progress.evaluations.last().map(|evaluation| evaluation.step);
             let mut pending = evaluates && self.schedule.evaluates(step) && evaluated != Some(step);
@@ -182,7 +182,7 @@ impl Trainer<'_> {
                     || self.stop.is_set())
                 && !self.record(running.take(), &mut progress, &mut logs)?
             {
-                // It was cut off: back to the checkpoint from which it can be done again.
+                // The evaluation was cut short: go back to the checkpoint from which it can be repeated.
                 (progress, _) = self.restore()?;
                 break false;
             }
@@ -264,7 +264,7 @@ impl Trainer<'_> {
         self.finish(&progress, finished)
     }
 
-    /// Compares the agent with the best one so far, where that is kept. The agent is about to be saved.
+    /// Compares the agent, which is about to be saved, with the best one so far, if that is kept.
     fn compare(&mut self, progress: &mut Progress, validation: Option<&mut Assessor<'_>>) {
         if !self.schedule.keep_best {
             return;
@@ -284,16 +284,16 @@ impl Trainer<'_> {
         }
     }
 
-    /// Goes back to the latest checkpoint, if there is one.
+    /// Restores the latest checkpoint, if there is one.
     fn restore(&mut self) -> Result<(Progress, Option<u64>), TrainError> {
         let latest = checkpoint::latest(&self.run.checkpoints())?;
         let Some(checkpoint) = latest.checkpoint else {
-            // Damaged ones are not the beginning of a run: starting anew would hide the loss.
+            // With only damaged checkpoints, starting from scratch would hide the loss.
             return latest.damaged.into_iter().next().map_or(Ok((Progress::default(), None)), Err);
         };
         for error in latest.damaged {
             (self.observer)(&Event::Warning(format!(
-                "{error}; it is set aside, and the run goes on from the checkpoint of step {}",
+                "{error}; it is set aside, and the run resumes from the checkpoint of step {}",
                 checkpoint.step()
             )));
         }
@@ -315,12 +315,12 @@ impl Trainer<'_> {
         Ok(state)
     }
 
-    /// Whether what the agent computes with is still there.
+    /// Whether the agent's device still works.
     fn check_device(&self, step: u64, checkpoint: Option<u64>) -> Result<(), TrainError> {
         self.agent.failure().map_or(Ok(()), |source| Err(TrainError::Device { step, source, checkpoint }))
     }
 
-    /// Hands a copy of the policy to a thread that evaluates it.
+    /// Hands a copy of the policy to an evaluation thread.
     fn begin_evaluation(&mut self, step: u64) -> Result<Option<Running>, TrainError> {
         let Some(evaluator) = self.evaluator.take() else { return Ok(None) };
         let Evaluator { mut envs, episodes, paths, background, score_range } = evaluator;
@@ -338,7 +338,7 @@ impl Trainer<'_> {
         Ok(Some(Running { background, values, thread }))
     }
 
-    /// Waits for an evaluation and logs it; `false` if it was cut off by the request to stop.
+    /// Waits for an evaluation and logs it; `false` if it was cut short by a stop request.
     fn record(
         &mut self,
         running: Option<Running>,
@@ -373,7 +373,7 @@ impl Trainer<'_> {
         progress.logs = logs.sync()?;
         let directory = self.run.checkpoints();
         let path = checkpoint::save(&directory, self.identity, progress, &state)?;
-        // An old one that cannot be deleted (a reader on a network file system holds it) is no reason to stop.
+        // Failing to delete an old one (a reader on a network file system may hold it) is no reason to stop.
         let best = progress.best.as_ref().map(|best| best.step);
         if let Err(error) = checkpoint::prune(&directory, self.schedule.keep, best) {
             (self.observer)(&Event::Warning(error.to_string()));
@@ -405,12 +405,12 @@ impl Trainer<'_> {
     }
 }
 
-/// An evaluation under way on a thread of its own.
+/// An evaluation running on its own thread.
 struct Running {
     background: bool,
-    /// The values at the same step.
+    /// The value map at the same step.
     values: Option<ValueMap>,
-    /// Gives back what it was lent.
+    /// Returns the evaluator.
     thread: JoinHandle<(Evaluator, Result<Option<Outcome>, TrainError>)>,
 }
 
@@ -422,7 +422,7 @@ impl Running {
 
 pub(crate) const RESULT: &str = "result.json";
 
-/// Mean milliseconds of something.
+/// Mean milliseconds per operation.
 #[derive(Default)]
 struct Stopwatch {
     time: Duration,

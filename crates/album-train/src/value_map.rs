@@ -1,23 +1,23 @@
-//! What an agent thinks of the places of a map, at several times of its training.
+//! Maps of the learned V at several times during training.
 
 use album_agents::Agent;
 use album_data::View;
 use album_envs::SampleGrid;
 use serde::{Deserialize, Serialize};
 
-/// Observations in a rectangle, whose values are to be recorded at every evaluation.
+/// A rectangle of observations whose values are recorded at every evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValuePoints {
     /// Rows of the rectangle; the first has the smallest `y`.
     pub rows: usize,
     /// Points in a row; the first has the smallest `x`.
     pub columns: usize,
-    /// Row by row; `None` where there is no state, as within walls.
+    /// The observations, row by row; `None` where there is no state, as inside walls.
     pub observations: Vec<Option<Vec<f32>>>,
 }
 
 impl ValuePoints {
-    /// For observations of so many numbers that begin with the position; the others are 0.
+    /// For observations of this dimension that begin with the position; all other components are 0.
     pub fn positions(grid: &SampleGrid, dim: usize) -> Self {
         let observation = |point: &Option<[f64; 2]>| {
             point.map(|[x, y]| {
@@ -34,7 +34,8 @@ impl ValuePoints {
     }
 }
 
-/// The values at [`ValuePoints`] after some updates, in units of the data's rewards: a line of `value_maps.jsonl`.
+/// The values at [`ValuePoints`] after a number of updates, in units of the data's rewards: a line of
+/// `value_maps.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValueMap {
     /// Updates done before.
@@ -43,12 +44,12 @@ pub struct ValueMap {
     pub rows: usize,
     /// Points in a row.
     pub columns: usize,
-    /// Row by row; `None` where there is no state.
+    /// The values, row by row; `None` where there is no state.
     pub values: Vec<Option<f32>>,
 }
 
 impl ValueMap {
-    /// Asks an agent; `None` if it has no state values.
+    /// Records the map of an agent; `None` if it has no state values.
     pub fn record(agent: &mut dyn Agent, points: &ValuePoints, step: u64) -> Option<Self> {
         let observations: Vec<f32> = points.observations.iter().flatten().flatten().copied().collect();
         let rows = points.observations.iter().flatten().count();

@@ -1,26 +1,26 @@
-//! What can be checked without an environment: values against what was observed.
+//! Checks that need no environment: learned values against recorded returns.
 
 use album_agents::{Agent, Metrics};
 use album_data::{Dataset, View};
 
-/// Initial states that are looked at, where there are as many.
+/// Maximum number of initial states to check.
 const EPISODES: usize = 1000;
-/// Networks are fresh for at least so many steps, and their values say nothing.
+/// For at least this many steps, values still reflect the initialisation.
 const FRESH: u64 = 1000;
 
-/// V at the first states of episodes, beside the returns that were observed from there.
+/// V at initial states, beside the recorded returns from there.
 ///
-/// A critic of the best policy that the data supports lies above the mean return of the data; one that lies far above the
-/// best of them has lost contact with it.
+/// The V of the best policy that the data supports lies above the mean return of the data; a V far above the
+/// best return has lost contact with the data.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     states: Vec<f32>,
     dim: usize,
     /// The mean discounted return of these episodes.
     observed: f64,
-    /// The values that rewards like these can add up to.
+    /// The range of discounted returns that such rewards allow.
     range: [f64; 2],
-    /// The first steps, in which V comes from its initialisation, count for nothing.
+    /// The first step that counts; before it, V still reflects its initialisation.
     from: u64,
     warned: bool,
 }
@@ -51,7 +51,7 @@ impl Watch {
         }
     }
 
-    /// Adds `value/v_initial` and `value/return_initial` to the metrics of an agent that has state values.
+    /// Adds `value/v_initial` and `value/return_initial` to the metrics of an agent with state values.
     pub(crate) fn measure(&self, agent: &mut dyn Agent, metrics: &mut Metrics) {
         let rows = self.states.len() / self.dim.max(1);
         if let Some(values) = agent.value(View::new(&self.states, rows, self.dim)) {
@@ -61,7 +61,7 @@ impl Watch {
         }
     }
 
-    /// A warning, once, when V has left what the rewards allow.
+    /// Warns once when V leaves the range that the rewards allow.
     pub(crate) fn alarm(&mut self, step: u64, metrics: &Metrics) -> Option<String> {
         let of = |name: &str| metrics.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
         let (least, most) = (of("value/v_min")?, of("value/v_max")?);
@@ -78,8 +78,8 @@ impl Watch {
     }
 }
 
-/// The least and the greatest discounted sum of rewards between the smallest and the largest one of the data. Where
-/// episodes can end, sums may be short.
+/// The smallest and largest discounted return possible with rewards in the data's range. Where episodes can
+/// terminate, returns may consist of few rewards.
 pub(crate) fn value_range(data: &Dataset, gamma: f64) -> [f64; 2] {
     let (mut low, mut high, mut ends) = (f64::INFINITY, f64::NEG_INFINITY, false);
     for episode in 0..data.episodes().len() {
@@ -122,11 +122,11 @@ mod tests {
     fn the_alarm_rings_once() {
         let mut watch = Watch::new(&data(), 0.5, 10_000);
         let metrics = |low: f64, high: f64| vec![("value/v_min".into(), low), ("value/v_max".into(), high)];
-        assert_eq!(watch.alarm(1999, &metrics(-4.5, 80.0)), None); // fresh networks
+        assert_eq!(watch.alarm(1999, &metrics(-4.5, 80.0)), None); // too early
         assert_eq!(watch.alarm(2000, &metrics(-4.5, 8.5)), None);
         assert!(watch.alarm(2000, &metrics(-4.5, 80.0)).unwrap().contains("-4.0000 to 8.0000 at most"));
         assert_eq!(watch.alarm(3000, &metrics(-4.5, 90.0)), None);
-        // The networks of a run of a few steps are fresh to its end.
+        // In a run of a few steps, V is never checked.
         let mut short = Watch::new(&data(), 0.5, 5);
         assert!((1..=5).all(|step| short.alarm(step, &metrics(-4.5, 80.0)).is_none()));
     }

@@ -1,13 +1,13 @@
-//! Where the true value of a policy is known, how good is fitted Q evaluation?
+//! How good is fitted Q evaluation where the true value of a policy is known?
 //!
 //! ```text
 //! cargo run --release -p album --example fqe_study -- OUT [pointmaze] [mudworld] [pendulum]
 //! ```
 //!
-//! Trains several agents for a short time in each of three worlds, evaluates every checkpoint on episodes that training did
-//! not see, and computes what the policy is really worth. `OUT/WORLD.csv` has a row for each policy; a second call goes on
-//! where it ends. `OUT/WORLD.npz` has the data and the policies' actions, from which `benches/peers/fqe_d3rlpy.py` lets
-//! d3rlpy answer the same question.
+//! Trains several agents briefly in each of three worlds, evaluates every checkpoint on held-out episodes,
+//! and computes the true value of each policy. `OUT/WORLD.csv` has one row per policy; a second call
+//! continues where the first stopped. `OUT/WORLD.npz` has the data and the policies' actions, from which
+//! `benches/peers/fqe_d3rlpy.py` has d3rlpy answer the same question.
 
 #![allow(clippy::print_stderr)] // an example
 
@@ -28,15 +28,15 @@ use std::path::Path;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The mean value of a policy over the distribution that initial states of episodes are from.
+/// The mean value of a policy over the initial-state distribution.
 type Truth = Box<dyn Fn(&mut dyn Policy) -> Outcome<f64>>;
 
 struct World {
     name: &'static str,
-    /// With settings of their own.
+    /// Agents, with their settings.
     agents: [(&'static str, &'static str); 4],
     settings: &'static str,
-    /// Steps after which a policy is looked at.
+    /// Steps after which the policy is evaluated.
     checkpoints: [u64; 6],
     gamma: f64,
     data: Dataset,
@@ -72,7 +72,7 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
     let mut settings: toml::Table = world.settings.parse()?;
     settings.insert("gamma".into(), world.gamma.into());
 
-    // All policies with their true values and their actions first, so that the peer can begin.
+    // True values and actions of all policies first, so that the d3rlpy study can start.
     let mut policies = Vec::new();
     for (name, own) in world.agents {
         let kind = AgentKind::find(name)?;
@@ -113,7 +113,7 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
 
     let path = out.join(format!("{}.csv", world.name));
     let mut csv = std::fs::read_to_string(&path).unwrap_or_else(|_| format!("{COLUMNS}\n"));
-    // One checkpoint of every agent after the other: what is done at any time is a fair part of all.
+    // Checkpoint by checkpoint across the agents, so that partial results cover all agents equally.
     let mut order: Vec<usize> = (0..policies.len()).collect();
     order.sort_by_key(|policy| (policy % world.checkpoints.len(), *policy));
     for policy in order {
@@ -155,7 +155,7 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// The held-out data state by state, the last one of each episode included.
+/// The held-out data state by state, including the final state of each episode.
 fn write_data(npz: &mut NpzWriter, data: &Dataset, observations: &[f32]) -> Outcome<()> {
     let (mut actions, mut rewards, mut masks, mut last) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let width = data.action_dim();
@@ -183,7 +183,7 @@ fn write_data(npz: &mut NpzWriter, data: &Dataset, observations: &[f32]) -> Outc
     Ok(())
 }
 
-/// MudWorld, 10 x 10, nearly optimal data; values are exact.
+/// MudWorld, 10 x 10, with near-optimal data; the true values are exact.
 fn mudworld() -> Outcome<World> {
     let (gamma, encoding) = (0.95, Encoding::OneHot);
     let world = MudWorld::new(10, 0);
@@ -208,10 +208,10 @@ fn mudworld() -> Outcome<World> {
     })
 }
 
-/// Steps of an episode of Pendulum.
+/// Steps per episode of Pendulum.
 const SWINGS: usize = 100;
 
-/// The dynamics of gymnasium's Pendulum-v1: angle, speed, torque -> reward.
+/// The dynamics of gymnasium's Pendulum-v1: angle, velocity, torque -> reward.
 fn swing([angle, speed]: &mut [f64; 2], torque: f64) -> f64 {
     use std::f64::consts::{PI, TAU};
     let wrapped = (*angle + PI).rem_euclid(TAU) - PI;
@@ -230,7 +230,7 @@ fn hanging(seed: u64) -> [f64; 2] {
     [(2.0 * rng::unit(&mut draw) - 1.0) * std::f64::consts::PI, 2.0 * rng::unit(&mut draw) - 1.0]
 }
 
-/// Pendulum: episodes of a controller with a shaky hand, some worse than others.
+/// Pendulum: episodes of a noisy controller of varying quality.
 fn pendulum() -> Outcome<World> {
     let recorded = |first: u64, episodes: u64| -> Outcome<Dataset> {
         let mut rows = Rows { observation_dim: 3, action_dim: 1, ..Rows::default() };

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Config { common, critic: HingeCritic { k: 5, ..HingeCritic::default() }, ..Config::default() };
     let mut agent = Learner::new(&config, &data, steps, seed, &Pool::new(0))?;
 
-    // Segments cut (s, a, r, s', s_K, ...) out of the episodes; the sampler says which.
+    // Segments extract (s, a, r, s', s_K, ...) from the episodes; the sampler chooses which.
     let segments = Segments::new(agent.segments())?;
     let sampler = Sampler::new(seed, data.len());
     let mut batch = segments.batch(&data, agent.batch_size());
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Walks on a line that are pushed left and right at random; being near 0 is good.
+/// Random walks on a line; the reward is highest at 0.
 fn walks() -> Rows {
     let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
     for episode in 0..1000 {

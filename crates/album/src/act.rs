@@ -1,4 +1,4 @@
-//! A policy file in a pipe: a line with an observation in, a line with an action out.
+//! Runs a policy in a pipe: one observation per input line, one action per output line.
 
 use crate::error::Error;
 use album_policy::{Actions, Manifest, Policy, PolicyError};
@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
-/// Bytes that a line may have.
+/// The longest input line in bytes.
 const MOST_LINE: u64 = 16 << 20;
 
-/// How many lines were answered, and how many could not be.
+/// Counts of answered lines and of errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answered {
     /// Lines with an action.
@@ -20,7 +20,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// An error where a line could not be answered.
+    /// Fails if any line had an error.
     pub fn finish(self) -> Result<(), Error> {
         match self.errors {
             0 => Ok(()),
@@ -40,9 +40,10 @@ pub fn load(file: &Path) -> Result<Policy, Error> {
     })
 }
 
-/// Answers every line of `input`: an array of numbers, or an object with a number for every name, by an action in physical
-/// units. A number of numbers is an array, several actions an array of arrays, a choice its label or its index. A line that
-/// cannot be answered is answered by `{"line": ..., "error": ...}`; empty lines are skipped.
+/// Answers every line of `input`, an array of numbers or an object with a number for every name, with an
+/// action in physical units: an array for continuous actions, an array of arrays for several actions, a label
+/// or index for a discrete choice. An invalid line is answered with `{"line": ..., "error": ...}`; empty
+/// lines are skipped.
 pub fn act(policy: &mut Policy, input: &mut dyn BufRead, output: &mut dyn Write) -> Result<Answered, Error> {
     let io = |what: &str| {
         let what = what.to_owned();
@@ -79,7 +80,7 @@ pub fn act(policy: &mut Policy, input: &mut dyn BufRead, output: &mut dyn Write)
             }
         };
         let written = writeln!(output, "{answer}");
-        // Whoever talks to the policy waits for its answer.
+        // Flushed at once: the other end waits for the action.
         match written.and_then(|()| output.flush()) {
             Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => break,
             result => result.map_err(io("standard output"))?,
@@ -88,7 +89,7 @@ pub fn act(policy: &mut Policy, input: &mut dyn BufRead, output: &mut dyn Write)
     Ok(answered)
 }
 
-/// Reads an observation.
+/// Parses an observation.
 fn parse(
     line: &[u8],
     names: &HashMap<String, usize>,
@@ -134,7 +135,7 @@ fn parse(
     }
 }
 
-/// A category by its text: 1 in its own number `NAME=CATEGORY`, 0 in those of the others.
+/// One-hot encodes a category given by its label: 1 for `NAME=CATEGORY`, 0 for the other categories of NAME.
 fn category_of(
     name: &str,
     category: &str,
@@ -174,7 +175,7 @@ fn finite(name: &str, value: &Value) -> Result<f32, String> {
     }
 }
 
-/// A decision as JSON, with no more digits than single precision has.
+/// Actions as JSON, with no more digits than single precision has.
 fn told(manifest: &Manifest, actions: &[f32]) -> String {
     let text = match &manifest.actions {
         Actions::Discrete { names, .. } => {
@@ -189,5 +190,5 @@ fn told(manifest: &Manifest, actions: &[f32]) -> String {
         }
         Actions::Continuous { .. } => serde_json::to_string(actions),
     };
-    text.unwrap_or_default() // numbers and texts always have a form
+    text.unwrap_or_default() // numbers and strings always serialise
 }

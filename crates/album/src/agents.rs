@@ -12,29 +12,29 @@ use std::fmt;
 /// All algorithms.
 #[derive(Debug, Serialize)]
 pub struct AgentList {
-    /// In the order of the registry.
+    /// Agents, in the order of the registry.
     pub agents: Vec<AgentSummary>,
 }
 
 /// One algorithm.
 #[derive(Debug, Serialize)]
 pub struct AgentSummary {
-    /// As `--agent` takes it.
+    /// The name that `--agent` takes.
     pub name: &'static str,
     /// The kind of policy.
     pub policy: &'static str,
-    /// Who published it.
+    /// The publication.
     pub reference: &'static str,
-    /// At the sizes of antmaze-large, targets included.
+    /// Number of parameters at the sizes of antmaze-large, including target networks.
     pub parameters: usize,
-    /// Ensemble members and targets included.
+    /// Number of value networks, including ensemble members and targets.
     pub value_networks: usize,
-    /// Hyperparameters.
+    /// Hyperparameters and their defaults.
     pub defaults: toml::Table,
 }
 
 impl AgentList {
-    /// Makes each agent once, at the sizes of antmaze-large.
+    /// Builds each agent once, at the sizes of antmaze-large.
     pub fn new() -> Result<Self, Error> {
         Ok(AgentList { agents: AGENTS.iter().map(summary).collect::<Result<_, _>>()? })
     }

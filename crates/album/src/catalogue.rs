@@ -1,4 +1,4 @@
-//! The datasets of OGBench: what they are, how to get them, and which are on this machine.
+//! The OGBench datasets: what they are, how to get them, and which are on this machine.
 
 use crate::error::Error;
 use album_base::cache;
@@ -11,56 +11,56 @@ use std::path::PathBuf;
 /// All datasets.
 #[derive(Debug, Serialize)]
 pub struct Catalogue {
-    /// Where files are looked for.
+    /// Folders that are searched for the files.
     pub folders: Vec<PathBuf>,
-    /// Group by group.
+    /// Datasets, by group.
     pub datasets: Vec<Listed>,
 }
 
 /// One dataset.
 #[derive(Debug, Serialize)]
 pub struct Listed {
-    /// As `album data fetch` takes it.
+    /// The name that `album data fetch` takes.
     pub name: String,
-    /// What it belongs to.
+    /// The group it is listed in.
     pub group: Group,
     /// The environment it was recorded in.
     pub environment: &'static str,
     /// How it was recorded: `navigate`, `play`, ...
     pub kind: &'static str,
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub observation_dim: usize,
-    /// Numbers in an action.
+    /// Dimension of an action.
     pub action_dim: usize,
-    /// Steps of an episode.
+    /// Length of an episode in steps.
     pub horizon: usize,
-    /// How many tasks the environment has.
+    /// Number of tasks of the environment.
     pub tasks: usize,
     /// The number of the default task.
     pub default_task: usize,
     /// The name of the default task.
     pub task: String,
-    /// The paper's coefficient of behaviour cloning, on its ten datasets.
+    /// The paper's behaviour-cloning coefficient, for its ten datasets.
     pub alpha_bc: Option<f64>,
-    /// How to get it, the quickest way first.
+    /// How to get it, quickest first.
     pub get: Vec<Way>,
-    /// The file, if it is here.
+    /// The file, if it is on this machine.
     pub file: Option<PathBuf>,
-    /// Its size.
+    /// Size of the file.
     pub bytes: Option<u64>,
-    /// How many episodes the file has, and whether those are all.
+    /// Number of episodes in the file, and whether they are all.
     pub recording: Option<Recording>,
-    /// The file of held-out episodes, if it is here.
+    /// The file of held-out episodes, if it is on this machine.
     pub validation_file: Option<PathBuf>,
 }
 
-/// What a dataset belongs to.
+/// The group a dataset is listed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
     /// The ten datasets of the paper.
     Paper,
-    /// The native environment.
+    /// PointMaze, the native environment.
     PointMaze,
     /// All others.
     Other,
@@ -70,7 +70,7 @@ pub enum Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// `album train` records it.
+    /// Recorded by `album train` on first use.
     FirstUse,
     /// `album data generate`.
     Generate,
@@ -79,7 +79,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// The word in tables.
+    /// The word shown in tables.
     pub fn name(self) -> &'static str {
         match self {
             Way::FirstUse => "first use",
@@ -94,7 +94,7 @@ pub fn catalogue() -> Result<Catalogue, Error> {
     let folders = vec![cache::folder()?, cache::ogbench_folder()?];
     let mut datasets: Vec<Listed> =
         TaskName::all().filter(TaskName::is_default).map(|task| dataset(&task, &folders)).collect();
-    datasets.sort_by_key(|dataset| dataset.group as u8); // stable: the order of families stays
+    datasets.sort_by_key(|dataset| dataset.group as u8); // stable: keeps the order of families
     Ok(Catalogue { folders, datasets })
 }
 
@@ -166,7 +166,7 @@ impl fmt::Display for Catalogue {
             }
             writeln!(f)?;
         }
-        writeln!(f, "  obs, act  numbers in an observation and in an action")?;
+        writeln!(f, "  obs, act  dimensions of an observation and of an action")?;
         writeln!(f, "     steps  length of an episode")?;
         writeln!(f, "      task  the default of the five tasks")?;
         writeln!(f, "  episodes  in the file; 50/1000 is a partial recording of a dataset of 1000")?;

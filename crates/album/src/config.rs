@@ -18,19 +18,19 @@ use std::path::{Path, PathBuf};
 /// A resolved configuration: what `config.toml` in a run directory holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunConfig {
-    /// What is learned from, and how the policy is judged.
+    /// The data to learn from, and how the policy is evaluated.
     pub problem: Problem,
     /// The algorithm.
     pub agent: String,
-    /// The master seed: initialisation, sampling and evaluation are functions of it.
+    /// The master seed, from which initialisation, sampling and evaluation are derived.
     pub seed: u64,
-    /// The dataset file, where it is not the default one of the task.
+    /// The dataset file, if it is not the task's default.
     pub data: Option<PathBuf>,
-    /// The run whose agent this one begins with.
+    /// The run whose agent this one starts from.
     pub from: Option<PathBuf>,
-    /// The loop.
+    /// The training loop.
     pub train: TrainConfig,
-    /// The hyperparameters of the algorithm, in a section of its name.
+    /// The hyperparameters of the agent, stored in a section of its name.
     pub settings: toml::Table,
 }
 
@@ -55,17 +55,17 @@ struct Head {
 }
 
 impl RunConfig {
-    /// As TOML.
+    /// The configuration as TOML.
     pub fn to_toml(&self) -> Result<String, Error> {
         toml::to_string(&self.to_table()?).map_err(|e| Error::Config(e.to_string()))
     }
 
-    /// The hyperparameters, checked.
+    /// Checks the hyperparameters.
     pub fn setup(&self) -> Result<Box<dyn Setup>, Error> {
         Ok(AgentKind::find(&self.agent)?.setup(&self.settings)?)
     }
 
-    /// The two sides of the boundedness condition, in words, where it is violated.
+    /// Both sides of the boundedness condition as text, if it is violated.
     pub fn violated_boundedness(&self) -> Result<Option<String>, Error> {
         let setup = self.setup()?;
         let violated = setup.boundedness().filter(|condition| !condition.sides.holds());
@@ -92,22 +92,22 @@ impl RunConfig {
 pub struct TrainConfig {
     /// Gradient steps.
     pub steps: u64,
-    /// Metrics are logged every so many steps.
+    /// Steps between logged metrics.
     pub log_every: u64,
-    /// The policy is evaluated every so many steps, and at the end.
+    /// Steps between evaluations; there is always one at the end.
     pub eval_every: u64,
-    /// Episodes of an evaluation.
+    /// Episodes per evaluation.
     pub eval_episodes: usize,
-    /// A checkpoint is written every so many steps, and at the end.
+    /// Steps between checkpoints; there is always one at the end.
     pub save_every: u64,
-    /// So many checkpoints are kept, the latest ones.
+    /// How many of the latest checkpoints are kept.
     pub keep: usize,
-    /// The best checkpoint is kept too and is what the run ends with: by its evaluations, or by the loss on held-out data.
+    /// Whether to keep the best checkpoint too, by evaluations or held-out loss, and finish the run with it.
     pub keep_best: bool,
-    /// The run ends when its best checkpoint is this many steps old; 0 for never.
+    /// Stop early once the best checkpoint is this many steps old; 0 for never.
     pub patience: u64,
-    /// The share of the episodes that is held out and logged as `validation/*`; 0 takes the validation file beside the
-    /// data, where there is one.
+    /// Fraction of the episodes held out and logged as `validation/*`; 0 uses the validation file beside the
+    /// data, if there is one.
     pub holdout: f64,
 }
 
@@ -128,8 +128,8 @@ impl Default for TrainConfig {
     }
 }
 
-/// The preset of a task, [`Preset::Paper`] by default except on PointMaze and on one's own data, and what was chosen from
-/// the data.
+/// The preset of a task ([`Preset::Paper`] by default, except on PointMaze and on the user's own data), and
+/// the values chosen from the data.
 fn preset(
     kind: &AgentKind,
     problem: &Problem,
@@ -156,7 +156,8 @@ fn preset(
             settings.insert("discrete_policy".into(), policy.into());
         }
         if averaged && known.contains_key("actor_average") {
-            // A critic that settles finds every recorded action as good as V, and the policy becomes cloning.
+            // A converged critic rates every recorded action as V, which would reduce the policy to behaviour
+            // cloning.
             settings.insert("lr_decay".into(), "none".into());
             settings.insert("actor_average".into(), ACTOR_AVERAGE.into());
             let values = ["lr_decay", "actor_average"].map(|key| (key, settings[key].clone()));
@@ -192,42 +193,42 @@ eval_every = 2000
 save_every = 4000
 ";
 
-/// What is given by hand.
+/// Values given by the user.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// The problem, where it is not the file's or the default.
+    /// The problem, if not the file's or the default.
     pub problem: Option<Problem>,
-    /// The algorithm, where it is not the file's or ALBUM.
+    /// The agent, if not the file's or ALBUM.
     pub agent: Option<String>,
-    /// The master seed, where it is not the file's or 0.
+    /// The master seed, if not the file's or 0.
     pub seed: Option<u64>,
-    /// The data, where it is not the file's or the problem's: the task's own file, or, where no task is named, a log to
-    /// learn from.
+    /// The data, if not the file's or the problem's: the task's own file or, without a task, a log to learn
+    /// from.
     pub data: Option<Source>,
-    /// What one's own data is called.
+    /// The name of the user's own data.
     pub name: Option<String>,
-    /// Where policies that learn from one's own data are tried out.
+    /// The environment to evaluate policies in that learn from the user's own data.
     pub env: Option<EnvSpec>,
-    /// The returns that count as a score of 0 and of 100.
+    /// The returns that correspond to scores of 0 and 100.
     pub score_range: Option<[f64; 2]>,
-    /// The run whose agent this one begins with.
+    /// The run whose agent this one starts from.
     pub from: Option<PathBuf>,
-    /// The discount, where it is not the preset's.
+    /// The discount factor, if not the preset's.
     pub gamma: Option<f64>,
-    /// Keys of `[train]` that have options of their own.
+    /// Keys of `[train]` that have their own options.
     pub train: toml::Table,
     /// Hyperparameters of the agent.
     pub settings: toml::Table,
-    /// Where the configuration starts from.
+    /// The preset to start from.
     pub preset: Option<Preset>,
-    /// A TOML file.
+    /// A TOML configuration file.
     pub file: Option<PathBuf>,
     /// `key=value` pairs, in order.
     pub set: Vec<String>,
 }
 
 impl Overrides {
-    /// All but the file and the pairs, as a table.
+    /// Everything but the file and the pairs, as a table.
     fn flags(&self) -> toml::Table {
         let mut table = toml::Table::new();
         let mut put = |key: &str, value: Option<toml::Value>| {
@@ -242,14 +243,14 @@ impl Overrides {
     }
 }
 
-/// A configuration, and what was given by hand and does not count.
+/// A configuration, with the given values that were overridden.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The configuration.
     pub config: RunConfig,
-    /// One line for each value that another one overrides, with both places.
+    /// One line per overridden value, naming both sources.
     pub overridden: Vec<String>,
-    /// What was chosen from one's own data, and why: one line each.
+    /// What was chosen from the user's own data, and why: one line each.
     pub chosen: Vec<String>,
 }
 
@@ -274,7 +275,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     let score_range = overrides.score_range.or(judged.score_range);
     let (problem, data) = match (&overrides.problem, &overrides.data, logged) {
         (None, given, Some((source, place))) => {
-            // The file is of a run on a log.
+            // The file belongs to a run on a log.
             let name = overrides.name.as_deref().or(task.as_deref());
             let source = match given {
                 Some(given) => {
@@ -292,7 +293,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         (problem, source, _) => {
             if overrides.env.is_some() || overrides.name.is_some() {
                 return Err(Error::Config(
-                    "--env and --name belong to data of your own; a task has its own environment and name"
+                    "--env and --name apply to your own data only; a task has its own environment and name"
                         .into(),
                 ));
             }
@@ -324,7 +325,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         if matches!(base.problem, Problem::Own(_)) {
             table.remove("task");
         }
-        // The file may be of a run with another agent, whose hyperparameters say nothing here.
+        // The file may belong to a run of another agent, whose hyperparameters do not apply.
         let others = album_agents::AGENTS.iter().filter(|other| other.name != agent);
         for other in others.filter(|other| table.remove(other.name).is_some()) {
             layers.overridden.push(format!("[{}] in {place} is ignored: the agent is {agent}", other.name));
@@ -348,17 +349,17 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         layers.merge(outer, &format!("--set {pair}"))?;
     }
     let mut config = from_table(layers.table)?;
-    config.problem = base.problem; // it may have read its data already
+    config.problem = base.problem; // keeps data that it may already have read
     config.data = config.data.map(absolute).transpose()?;
     config.from = config.from.map(absolute).transpose()?;
-    // What was set otherwise was not chosen from the data.
+    // A value that the user has set was not chosen from the data.
     let chosen = chosen.iter().filter_map(|reason| reason.line(&config)).collect();
     Ok(Resolved { config, overridden: layers.overridden, chosen })
 }
 
-/// A run may be resumed from another directory, so that places are kept whole.
+/// Made absolute, because a run may be resumed from another directory.
 fn absolute(path: PathBuf) -> Result<PathBuf, Error> {
-    // What is not there may be the id of a Minari dataset.
+    // A path that does not exist may be a Minari dataset id.
     if path.exists() { std::path::absolute(&path).map_err(Error::io(&path)) } else { Ok(path) }
 }
 
@@ -367,7 +368,7 @@ fn whole(source: Source) -> Result<Source, Error> {
     Ok(Source { paths, ..source })
 }
 
-/// New data for the agent of a run: its actions are what they were.
+/// New data for an existing agent keeps the run's action space.
 fn with_actions_of(source: Source, from: Option<&Path>) -> Result<Source, Error> {
     let imported = source.format().is_ok_and(|format| format == Format::Columns);
     match from.filter(|_| source.action_bounds.is_empty() && !imported) {
@@ -376,7 +377,7 @@ fn with_actions_of(source: Source, from: Option<&Path>) -> Result<Source, Error>
     }
 }
 
-/// The parts of a file that say where policies are judged.
+/// The parts of a configuration file that say where policies are evaluated.
 #[derive(Default, Deserialize)]
 struct JudgedIn {
     env: Option<EnvSpec>,
@@ -393,7 +394,7 @@ impl JudgedIn {
     }
 }
 
-/// The file of a task: all that its data can be.
+/// The data file of a task, which must be a single file.
 fn of_task(source: &Source) -> Result<PathBuf, Error> {
     match &source.paths[..] {
         [path] if *source == Source::of(path) => Ok(path.clone()),
@@ -425,7 +426,7 @@ fn from_table(mut table: toml::Table) -> Result<RunConfig, Error> {
     kind.setup(&settings)?;
     if !(0.0..1.0).contains(&train.holdout) {
         return Err(Error::Config(format!(
-            "holdout = {}; expected a share of at least 0 and below 1",
+            "holdout = {}; expected a fraction of at least 0 and below 1",
             train.holdout
         )));
     }
@@ -445,13 +446,13 @@ fn parse(text: &str, place: &str) -> Result<toml::Table, Error> {
     text.parse().map_err(|e: toml::de::Error| Error::Config(format!("{place}: {e}")))
 }
 
-/// Configuration values, what comes later over what came before.
+/// Configuration values in layers; later ones override earlier ones.
 pub(crate) struct Layers {
-    /// Has every key that exists.
+    /// Contains every valid key.
     pub(crate) table: toml::Table,
-    /// Who set a key that was given by hand.
+    /// The source of every key that was given.
     given: BTreeMap<String, String>,
-    /// What was given by hand and does not count.
+    /// Given values that were overridden.
     overridden: Vec<String>,
 }
 
@@ -460,7 +461,7 @@ impl Layers {
         Layers { table, given: BTreeMap::new(), overridden: Vec::new() }
     }
 
-    /// Puts values over those that are there.
+    /// Overrides the current values.
     pub(crate) fn merge(&mut self, new: toml::Table, place: &str) -> Result<(), Error> {
         let mut changes = Vec::new();
         merge(&mut self.table, new, place, "", &mut changes)?;
@@ -479,7 +480,7 @@ impl Layers {
     }
 }
 
-/// A key with its old value, where it had one, and its new one.
+/// A key, its old value if it had one, and its new value.
 type Change = (String, Option<toml::Value>, toml::Value);
 
 fn merge(
@@ -496,7 +497,7 @@ fn merge(
                 merge(base, new, place, &format!("{path}."), changes)?;
             }
             (Some(old), value) => {
-                // An integer is a fine value for a number.
+                // An integer is accepted where a float is expected.
                 let value = match (&*old, value) {
                     (toml::Value::Float(_), toml::Value::Integer(x)) => toml::Value::Float(x as f64),
                     (_, value) => value,
@@ -581,7 +582,7 @@ mod tests {
         resolve(&given(pairs)).map(|resolved| resolved.config)
     }
 
-    /// A file that names everything, and what the command line adds to it.
+    /// A file that sets everything, combined with these options.
     fn with_file(overrides: Overrides) -> Resolved {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("c.toml");
@@ -596,8 +597,8 @@ mod tests {
         let Resolved { config, overridden, .. } = with_file(given(&["album.alpha_bc=0.5"]));
         let settings = album(&config);
         assert_eq!((settings.critic.k, settings.alpha_bc), (7, 0.5));
-        assert_eq!(settings.common.hidden, [128, 128]); // the preset
-        assert_eq!(settings.critic.coefficients.lambda_b, 2.5); // the default
+        assert_eq!(settings.common.hidden, [128, 128]); // from the preset
+        assert_eq!(settings.critic.coefficients.lambda_b, 2.5); // the default value
         assert_eq!(
             (config.problem.to_string(), config.seed, config.train.steps),
             ("pointmaze-giant-navigate-singletask-task4-v0".into(), 5, 70)

@@ -1,4 +1,4 @@
-//! What a policy would do differently from those who recorded the data.
+//! How a policy would act differently from the recorded behaviour.
 
 use crate::error::Error;
 use crate::exact::Compared;
@@ -13,64 +13,65 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const FILE: &str = "differences.json";
-/// Transitions that are looked at, evenly spread, where there are as many.
+/// Maximum number of transitions compared, evenly spread over the data.
 const TRANSITIONS: usize = 10_000;
 const BINS: usize = 40;
-/// States that are shown.
+/// Number of states shown.
 const STATES: usize = 10;
 
-/// The policy's actions beside the recorded ones, in the same states.
+/// The policy's actions beside the recorded ones in the same states.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Differences {
-    /// Whether the states are of episodes that training did not see.
+    /// Whether the states are from held-out episodes.
     pub held_out: bool,
-    /// States that were looked at.
+    /// Number of states compared.
     pub states: usize,
-    /// One for each number of an action, or one for all choices.
+    /// One entry per action dimension, or a single one for discrete actions.
     pub actions: Vec<Actions>,
-    /// Where the policy expects to gain most over the recorded action, most first; empty where the agent has no Q.
+    /// States with the largest expected gain over the recorded action, largest first; empty if the agent has
+    /// no Q.
     pub gains: Vec<Gain>,
-    /// The names of the numbers in an observation.
+    /// Names of the observation dimensions.
     pub observation_names: Vec<String>,
-    /// Learned values beside exact ones, where states repeat.
+    /// Learned values beside exact ones, if states repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<Compared>,
 }
 
-/// How often which action is taken.
+/// Distribution of one action dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Actions {
-    /// The number of the action that this is about.
+    /// Name of the action dimension.
     pub name: String,
-    /// The middle of each bin, in physical units, or the index of each choice.
+    /// Centre of each bin in physical units, or the index of each choice.
     pub at: Vec<f64>,
-    /// Whether these are choices and not bins of numbers.
+    /// Whether the bins are discrete choices.
     pub discrete: bool,
-    /// The share of recorded actions in each bin.
+    /// Fraction of the recorded actions in each bin.
     pub recorded: Vec<f64>,
-    /// The share of the policy's actions in each bin.
+    /// Fraction of the policy's actions in each bin.
     pub policy: Vec<f64>,
 }
 
-/// A state, and what each would do there.
+/// A state with its recorded action and the policy's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// The episode, counted from 0 in the data looked at.
+    /// Index of the episode in the compared data, from 0.
     pub episode: usize,
-    /// The step of the episode.
+    /// Step within the episode.
     pub step: usize,
-    /// What was seen.
+    /// The observation.
     pub observation: Vec<f32>,
-    /// What was done, in physical units.
+    /// The recorded action, in physical units.
     pub recorded: Vec<f32>,
-    /// What the policy does.
+    /// The policy's action, in physical units.
     pub policy: Vec<f32>,
-    /// Q of the policy's action above Q of the recorded one, in units of the data's rewards.
+    /// Q of the policy's action minus Q of the recorded one, in units of the data's rewards.
     pub gain: f32,
 }
 
 impl Differences {
-    /// Asks the policy in states of the data.
+    /// Compares the policy with the recorded actions in states of the data.
     pub fn of(agent: &mut dyn Agent, data: &Dataset, held_out: bool, names: &Names) -> Self {
         let space = data.action_space();
         let (s, a) = (data.observation_dim(), data.action_dim());
@@ -123,17 +124,17 @@ impl Differences {
         Differences { held_out, states, actions, gains, observation_names, exact: None }
     }
 
-    /// Writes them into the directory of a run.
+    /// Writes the comparison into the run directory.
     pub fn write(&self, run: &Path) -> Result<(), Error> {
         record_file::write(&run.join(FILE), self)
     }
 
-    /// Reads those of a run, where there are some.
+    /// Reads the comparison of a run, if there is one.
     pub fn read(run: &Path) -> Result<Option<Self>, Error> {
         record_file::read(&run.join(FILE))
     }
 
-    /// The part of a run's report.
+    /// Adds the section to the run's report.
     pub fn show(&self, page: Page) -> Page {
         let page = match &self.exact {
             Some(compared) => exact(page, compared),
@@ -173,7 +174,7 @@ impl Differences {
     }
 }
 
-/// Learned values beside what the data exactly supports.
+/// Learned values beside the exact in-sample values.
 fn exact(page: Page, compared: &Compared) -> Page {
     let plot = |letter: &str, points: &[[f64; 2]]| {
         let points: Vec<(f64, f64)> = points.iter().map(|&[x, y]| (x, y)).collect();
@@ -204,7 +205,7 @@ fn exact(page: Page, compared: &Compared) -> Page {
         .figure("exact", panels("", plots.iter(), 2), "Learned values against exact ones, pair by pair and state by state.")
 }
 
-/// The first few numbers of an observation, by name.
+/// The first few observation dimensions, with their names.
 fn shown(names: &[String], observation: &[f32]) -> String {
     const FEW: usize = 6;
     let named = observation.iter().zip(names).take(FEW).map(|(x, name)| format!("{name} {x:.3}"));

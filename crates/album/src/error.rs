@@ -1,4 +1,4 @@
-//! What can go wrong between a configuration and a result.
+//! Errors of the library.
 
 use album_base::files;
 use album_data::DataError;
@@ -6,27 +6,27 @@ use album_envs::EnvError;
 use album_tabular::TabularError;
 use std::path::Path;
 
-/// Why something could not be done. Messages say what was found, what was expected, where, and what to do.
+/// An error. Messages say what was found, what was expected, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Arguments that contradict each other.
+    /// Contradictory arguments.
     #[error("{0}")]
     Usage(String),
-    /// Tabular input or solvers.
+    /// Invalid tabular input, or a failed solver.
     #[error(transparent)]
     Tabular(Box<TabularError>),
     /// A file that cannot be read or written.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A file or stream that cannot be written.
+    /// A failed input or output operation.
     #[error("{what}: {source}")]
     Io {
-        /// The file, or what stands for it.
+        /// The file or stream.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A check that failed, or NaN or infinity where there must be a number.
+    /// A failed check, or NaN or infinity where a finite number is required.
     #[error("{0}")]
     Numerical(String),
     /// An invalid configuration or task.
@@ -38,30 +38,30 @@ pub enum Error {
     /// Data that cannot be loaded or recorded.
     #[error("{0}")]
     Load(String),
-    /// Training, checkpoints, run directories.
+    /// A failure of training, checkpoints or run directories.
     #[error(transparent)]
     Train(Box<album_train::TrainError>),
-    /// Environments and the Python they need.
+    /// A failure of environments or their Python.
     #[error(transparent)]
     Env(#[from] EnvError),
     /// Stopped by a signal; the message says how to resume.
     #[error("{0}")]
     Stopped(String),
-    /// Runs of an experiment that failed, with the exit code of the first.
+    /// Failed runs of an experiment, with the exit code of the first.
     #[error("{message}")]
     Runs {
-        /// Which, why, and where their logs are.
+        /// Which runs failed, why, and where their logs are.
         message: String,
-        /// The exit code.
+        /// The exit code of the first failed run.
         code: u8,
     },
-    /// A program that album needs failed.
+    /// An external program failed.
     #[error("{0}")]
     Tool(String),
 }
 
 impl Error {
-    /// The exit code by which the command line reports the failure, and under which an experiment records it.
+    /// The exit code of the command line, which an experiment also records for a failed run.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,

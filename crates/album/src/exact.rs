@@ -1,4 +1,4 @@
-//! How far a learned critic and its policy are from what the data exactly supports, where states repeat.
+//! Compares a learned critic and its policy with the exact in-sample values, where states repeat.
 
 use crate::error::Error;
 use album_agents::{Agent, Metrics, Moment};
@@ -6,12 +6,12 @@ use album_data::{ActionSpace, Dataset, View};
 use album_tabular::truth::Truth;
 use serde::{Deserialize, Serialize};
 
-/// Data with more distinct states than this is no table.
+/// Data with more distinct states than this is not treated as tabular.
 const STATES: usize = 20_000;
-/// Points of a figure, at most.
+/// Maximum number of points in a figure.
 const POINTS: usize = 2000;
 
-/// The exact values of a dataset with few states and choices, to hold an agent against.
+/// The exact values of a dataset with few states and discrete actions, as a reference for agents.
 #[derive(Debug)]
 pub(crate) struct Exact {
     truth: Truth,
@@ -22,18 +22,18 @@ pub(crate) struct Exact {
 /// Learned values beside exact ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// `[Q*_D, Q]` of recorded pairs.
+    /// `[Q*_D, Q]` of recorded state-action pairs.
     pub q: Vec<[f64; 2]>,
-    /// `[V*_D, V]` of states.
+    /// `[V*_D, V]` of each state.
     pub v: Vec<[f64; 2]>,
-    /// The mean over the data of V*_D, and of the exact value of the learned policy.
+    /// The mean of V*_D over the data.
     pub mean_v_star: f64,
-    /// See [`Self::mean_v_star`].
+    /// The mean exact value of the learned policy over the data.
     pub mean_policy_value: f64,
 }
 
 impl Exact {
-    /// `None` where actions are continuous or states do not repeat.
+    /// `None` if actions are continuous or states do not repeat.
     pub fn of(data: &Dataset, gamma: f64) -> Result<Option<Self>, Error> {
         if !matches!(data.action_space(), ActionSpace::Discrete { .. }) {
             return Ok(None);
@@ -47,7 +47,7 @@ impl Exact {
         Ok(Some(Exact { truth, observations, dim }))
     }
 
-    /// Adds the errors of the critic and the exact value of the policy to the metrics.
+    /// Adds the critic's errors and the policy's exact value to the metrics.
     pub fn measure(&self, agent: &mut dyn Agent, metrics: &mut Metrics) {
         let (truth, n) = (&self.truth, self.truth.actions());
         if let Some(q) = self.q(agent) {
@@ -62,7 +62,7 @@ impl Exact {
         metrics.push(("exact/v_star".into(), self.v_star()));
     }
 
-    /// All of it, for a page.
+    /// The full comparison, for a report.
     pub fn compare(&self, agent: &mut dyn Agent) -> Compared {
         let (truth, n) = (&self.truth, self.truth.actions());
         let thin = |points: Vec<[f64; 2]>| {
@@ -100,8 +100,8 @@ impl Exact {
         self.truth.mean_over_data(&values)
     }
 
-    /// The exact value of the policy in the empirical MDP, as a mean over the data. What the data says nothing about counts
-    /// as the worst that its rewards allow.
+    /// The exact value of the policy in the empirical MDP, averaged over the data. Actions not in the data
+    /// count as the worst that its rewards allow.
     fn policy_value(&self, agent: &mut dyn Agent) -> f64 {
         let moments: Vec<Moment> =
             (0..self.truth.states()).map(|row| Moment { episode: row as u64, step: 0 }).collect();

@@ -1,7 +1,7 @@
-//! Experts: policies that datasets are recorded with, trained from nothing.
+//! Trains expert policies from scratch, for recording datasets.
 //!
-//! OGBench's ant data was recorded by a soft actor-critic that learned to walk in commanded directions. [`Expert`] trains one
-//! by the same recipe.
+//! OGBench's ant data was recorded by a soft actor-critic policy that had learned to walk in commanded
+//! directions. [`Expert`] trains one by the same recipe.
 
 use crate::error::Error;
 use crate::export::{About, Format, encode, policy_file};
@@ -23,52 +23,53 @@ use std::time::Instant;
 /// The environment of the ant.
 const ENVIRONMENT: &str = "online-ant-v0";
 
-/// Steps a second in it.
+/// Environment steps per second.
 const HERTZ: f64 = 10.0;
 
-/// What to train.
+/// An expert to train.
 #[derive(Clone, Debug)]
 pub struct Expert {
-    /// Steps in the environment.
+    /// Number of environment steps.
     pub steps: u64,
-    /// Of all randomness.
+    /// The training seed.
     pub seed: u64,
-    /// Episodes that the trained policy is judged by.
+    /// Number of episodes to evaluate the trained policy on.
     pub episodes: usize,
-    /// The policy's file. Beside it, with other endings: `csv` and `svg`, the curve; `state`, to go on from.
+    /// The policy file. `csv` and `svg` files beside it hold the learning curve, `state` the state to resume
+    /// from.
     pub out: PathBuf,
-    /// Threads and the Python that has ogbench.
+    /// Threads, and the Python with ogbench.
     pub resources: Resources,
 }
 
-/// What was trained.
+/// A trained expert and its evaluation.
 #[derive(Debug, Serialize)]
 pub struct Trained {
-    /// The policy, for `album act` and `album data generate`.
+    /// The policy file, for `album act` and `album data generate`.
     pub policy: PathBuf,
-    /// The curve.
+    /// The learning curve as CSV.
     pub curve: PathBuf,
-    /// The same as a figure.
+    /// The learning curve as a figure.
     pub figure: PathBuf,
-    /// Steps in the environment.
+    /// Number of environment steps.
     pub steps: u64,
-    /// Of all randomness.
+    /// The training seed.
     pub seed: u64,
-    /// Episodes that it was judged by, with its mean action.
+    /// Number of evaluation episodes, with the mean action.
     pub episodes: usize,
-    /// Way along the commanded direction in a step, in metres.
+    /// Mean distance per step along the commanded direction, in metres.
     pub metres_per_step: f64,
-    /// The same in a second.
+    /// Mean speed along the commanded direction, in metres per second.
     pub metres_per_second: f64,
-    /// Steps before the body fell, or the time was over.
+    /// Mean number of steps before the body fell or time ran out.
     pub length: f64,
-    /// Versions of the packages.
+    /// Versions of the Python packages.
     pub packages: String,
-    /// How long this process took.
+    /// Run time of this process.
     pub wall_seconds: f64,
 }
 
-/// Where the ant's policy is, unless somebody says otherwise.
+/// The default path of the ant's policy file.
 pub fn cached() -> Result<PathBuf, Error> {
     Ok(cache::folder()?.join("experts").join("ant.safetensors"))
 }
@@ -77,7 +78,7 @@ impl fmt::Display for Trained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "wrote {} after {} steps: {:.3} m a step ({:.2} m/s) along the commanded direction, episodes of {:.0} steps",
+            "wrote {} after {} steps: {:.3} m per step ({:.2} m/s) along the commanded direction, episodes of {:.0} steps",
             self.policy.display(),
             self.steps,
             self.metres_per_step,
@@ -88,10 +89,10 @@ impl fmt::Display for Trained {
 }
 
 impl Expert {
-    /// Steps of OGBench's own expert.
+    /// Training steps of OGBench's own expert.
     pub const STEPS: u64 = 400_000;
 
-    /// A file beside the policy.
+    /// A file beside the policy, with this extension.
     fn beside(&self, extension: &str) -> PathBuf {
         self.out.with_extension(extension)
     }
@@ -109,7 +110,7 @@ impl Expert {
         }
     }
 
-    /// Trains until the plan's end or the stop flag; the same call goes on from there.
+    /// Trains until the plan ends or the stop flag is raised; the same call resumes.
     pub fn train(
         &self,
         stop: &StopFlag,
@@ -155,7 +156,7 @@ impl Expert {
         let stopped = |what: &str| {
             let (step, state) = (progress.step, state.display());
             Error::Stopped(format!(
-                "{what} after {step} of {} steps, kept in {state}; the same command goes on from there",
+                "{what} after {step} of {} steps, kept in {state}; the same command resumes",
                 self.steps
             ))
         };
@@ -169,7 +170,7 @@ impl Expert {
         let seeds = episode_seeds(self.seed, progress.step, self.episodes);
         let plan = EvaluationPlan { step: progress.step, seeds, ..EvaluationPlan::default() };
         let judged = evaluate(agent.policy().as_mut(), &mut envs, &plan, stop)?;
-        let judged = judged.ok_or_else(|| stopped("stopped while it was judged"))?.evaluation.summary();
+        let judged = judged.ok_or_else(|| stopped("stopped during evaluation"))?.evaluation.summary();
         let metres_per_step = judged.mean_return * judged.episodes as f64 / judged.timesteps.max(1) as f64;
         Ok(Trained {
             policy: self.out.clone(),
@@ -201,7 +202,7 @@ impl Expert {
     }
 }
 
-/// Speed along the commanded direction over training.
+/// The learning curve: speed along the commanded direction.
 fn draw(progress: &OnlineProgress) -> String {
     let points: Vec<(f64, f64)> = progress
         .curve

@@ -1,4 +1,4 @@
-//! Training in memory: arrays in, a policy out, no file and no environment.
+//! Training in memory: arrays in, a policy out, without files or environments.
 
 use crate::config::Layers;
 use crate::error::Error;
@@ -9,8 +9,8 @@ use album_data::{Dataset, Sampler, Segments, View};
 use album_nn::Pool;
 use album_train::weights_sha256;
 
-/// What to train, and for how long. Hyperparameters have the names of the TOML keys; all are the agent's defaults until
-/// they are set.
+/// A training configuration. Hyperparameters have the names of the TOML keys and default to the agent's own
+/// defaults.
 pub struct Fit {
     kind: &'static AgentKind,
     settings: Layers,
@@ -43,23 +43,23 @@ impl Fit {
         Ok(self)
     }
 
-    /// Refuses hyperparameters outside their domain, as [`Self::run`] would.
+    /// Refuses hyperparameters out of range, as [`Self::run`] would.
     pub fn check(&self) -> Result<(), Error> {
         self.kind.setup(&self.settings.table)?;
         Ok(())
     }
 
-    /// Gradient steps; 10,000 unless set.
+    /// Number of gradient steps; 10,000 by default.
     pub fn steps(self, steps: u64) -> Self {
         Fit { steps, ..self }
     }
 
-    /// The master seed; 0 unless set. Equal seeds give equal weights, whatever the number of threads.
+    /// The master seed; 0 by default. Equal seeds give equal weights for any number of threads.
     pub fn seed(self, seed: u64) -> Self {
         Fit { seed, ..self }
     }
 
-    /// Worker threads; all processors unless set.
+    /// Worker threads; all processors by default.
     pub fn threads(self, threads: usize) -> Self {
         Fit { threads, ..self }
     }
@@ -91,7 +91,7 @@ pub struct Fitted {
     agent: Learner,
     policy: Box<dyn Policy>,
     observation_dim: usize,
-    /// Names the episode of the next call, so that policies that sample draw anew.
+    /// Episode id for the next call, so that stochastic policies draw fresh noise.
     acted: u64,
 }
 
@@ -113,17 +113,17 @@ impl Fitted {
         Fitted { policy: agent.policy(), agent, observation_dim, acted: 0 }
     }
 
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub fn observation_dim(&self) -> usize {
         self.observation_dim
     }
 
-    /// What actions are: bounds in physical units, or a number of choices.
+    /// The action space: bounds in physical units, or a number of choices.
     pub fn action_space(&self) -> ActionSpace {
         self.agent.blueprint().action_space()
     }
 
-    /// The actions for some observations, row by row. Each row counts as the first step of a new episode.
+    /// The actions for a batch of observations. Each row counts as the first step of a new episode.
     pub fn act(&mut self, observations: &[f32]) -> Vec<f32> {
         let rows = observations.len() / self.observation_dim;
         let episodes = self.acted..self.acted + rows as u64;
@@ -132,22 +132,22 @@ impl Fitted {
         self.act_at(observations, &moments)
     }
 
-    /// The actions for observations at given steps of given episodes. Policies that plan several actions at once
-    /// continue the plan of the episode.
+    /// The actions for observations at given steps of given episodes. Policies that plan several actions at
+    /// once continue the plan of the episode.
     pub fn act_at(&mut self, observations: &[f32], moments: &[Moment]) -> Vec<f32> {
         let mut actions = Vec::new();
         self.policy.act(observations, moments, &mut actions);
         actions
     }
 
-    /// The values of some observations in units of the data's rewards, where the agent learns a state value.
+    /// V of a batch of observations in units of the data's rewards, if the agent learns a state value.
     pub fn value(&mut self, observations: &[f32]) -> Option<Vec<f32>> {
         let rows = observations.len() / self.observation_dim;
         self.agent.value(View::new(observations, rows, self.observation_dim))
     }
 
-    /// The values of actions in their observations, in units of the data's rewards, where the agent learns them for single
-    /// actions. Actions are as [`Self::act`] returns them.
+    /// Q of state-action pairs in units of the data's rewards, if the agent learns Q of single actions.
+    /// Actions are as [`Self::act`] returns them.
     pub fn q(&mut self, observations: &[f32], actions: &[f32]) -> Option<Vec<f32>> {
         let (rows, width) = (observations.len() / self.observation_dim, self.action_space().dim());
         let (observations, actions) =
@@ -155,7 +155,7 @@ impl Fitted {
         self.agent.q(observations, actions)
     }
 
-    /// The SHA-256 of all weights: equal for equal data, configuration and seed.
+    /// The SHA-256 of all weights; equal data, configuration and seed give equal hashes.
     pub fn weights_sha256(&self) -> String {
         weights_sha256(&self.agent.state())
     }

@@ -1,4 +1,4 @@
-//! HTTP as all of album speaks it.
+//! HTTP settings shared by all of album.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use ureq::config::ConfigBuilder;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
 
-/// Trusts the system's certificates, waits so long for a connection and for the beginning of an answer, and leaves it to
-/// the caller what a status means.
+/// Trusts the system's certificates, waits up to `patience` for a connection and for the start of a response,
+/// and leaves status codes to the caller.
 pub(crate) fn config(patience: Duration) -> ConfigBuilder<AgentScope> {
-    // Behind a proxy that opens connections the system's certificates are the only right ones.
+    // Behind an intercepting proxy only the system's certificates are valid.
     let certificates = rustls_native_certs::load_native_certs().certs;
     let certificates = certificates.iter().map(|found| Certificate::from_der(found).to_owned()).collect();
     let tls = TlsConfig::builder()

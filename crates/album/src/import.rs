@@ -1,4 +1,4 @@
-//! Storing files as memory-mapped columns: recordings that tasks are labelled on, and logs of every other kind.
+//! Import of files as memory-mapped columns: recordings to be labelled by tasks, and all other logs.
 
 use crate::error::Error;
 use album_base::number::seconds;
@@ -11,38 +11,38 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What to import.
+/// A dataset to import.
 #[derive(Clone, Debug)]
 pub struct ImportRequest<'a> {
-    /// Files or folders that are one dataset, and how to read them.
+    /// Files or folders that form one dataset, and how to read them.
     pub source: Source,
     /// The task whose columns and dimensions the data must have.
     pub task: Option<&'a str>,
-    /// The folder to make; by default named after the one file.
+    /// The folder to create; by default named after the single file.
     pub out: Option<&'a Path>,
-    /// Whether an imported folder may be replaced.
+    /// Whether an existing imported folder may be replaced.
     pub replace: bool,
 }
 
-/// A folder of columns that was made.
+/// An imported folder of columns.
 #[derive(Debug, Serialize)]
 pub struct ImportedFolder {
-    /// Where it is.
+    /// Its path.
     pub folder: PathBuf,
-    /// The files that it was made of.
+    /// The files that it was made from.
     pub sources: Vec<PathBuf>,
     /// Its contents.
     #[serde(flatten)]
     pub imported: Imported,
-    /// Where the sources are a log: what it turned out to be.
+    /// What was detected, if the sources are a log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
-    /// How long it took.
+    /// Time taken.
     pub wall_seconds: f64,
 }
 
 impl ImportRequest<'_> {
-    /// Imports everything, or nothing if the flag is raised. `progress` receives the share that is done.
+    /// Imports everything, or nothing if the flag is raised. `progress` receives the completed fraction.
     pub fn run(&self, stop: &StopFlag, progress: &mut dyn FnMut(f64)) -> Result<ImportedFolder, Error> {
         let start = Instant::now();
         let task = self.task.map(str::parse::<TaskName>).transpose();
@@ -77,7 +77,7 @@ impl ImportRequest<'_> {
         })
     }
 
-    /// The folder to make.
+    /// The folder to create.
     fn target(&self) -> Result<PathBuf, Error> {
         match (self.out, &self.source.paths[..]) {
             (Some(out), _) => Ok(out.to_path_buf()),
@@ -85,13 +85,11 @@ impl ImportRequest<'_> {
                 let name = if one.is_dir() { one.clone() } else { one.with_extension("") };
                 Ok(PathBuf::from(format!("{}.columns", name.display())))
             }
-            _ => Err(Error::Usage(
-                "there are several files; --out DIR names the folder to make of them".into(),
-            )),
+            _ => Err(Error::Usage("several files need --out DIR, the folder to create".into())),
         }
     }
 
-    /// The npz files in order, if they are recordings whose rewards come from tasks and not a log.
+    /// The npz files in order, if they are recordings whose rewards come from tasks rather than a log.
     fn recordings(&self) -> Result<Option<Vec<PathBuf>>, Error> {
         let plain = self.source == Source { paths: self.source.paths.clone(), ..Source::default() };
         if !plain || self.source.format()? != Format::Npz {
@@ -105,7 +103,7 @@ impl ImportRequest<'_> {
     }
 }
 
-/// The npz files of a folder that are for training.
+/// The npz files of a folder, without validation files.
 fn slices(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(Error::io(folder))? {

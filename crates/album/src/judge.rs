@@ -1,4 +1,4 @@
-//! A look at what a run has learned: its policy in the environment, and its critic over the data.
+//! Evaluation of a run: its policy in the environment, its critic on the data.
 
 use crate::error::Error;
 use crate::resources::Resources;
@@ -15,40 +15,40 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Every third step is a frame, and OGBench's arm moves 20 times a second: about twice as fast as it is.
+/// Every third step is a frame, and OGBench's arm moves at 20 Hz: about twice real time.
 const FRAMES_PER_SECOND: f64 = 15.0;
 
-/// What to look at.
+/// What to evaluate.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// Episodes to run; 0 needs no environment.
+    /// Number of episodes; 0 needs no environment.
     pub episodes: usize,
-    /// The checkpoint of this step; the latest by default.
+    /// Step of the checkpoint; the latest by default.
     pub step: Option<u64>,
-    /// The seed of the episodes; the run's by default.
+    /// Seed of the episodes; the run's by default.
     pub seed: Option<u64>,
-    /// Films of the first episodes, as GIFs in the run's folder `videos`.
+    /// Number of first episodes to record as GIFs in the run's `videos` folder.
     pub videos: usize,
-    /// Whether to look at the critic too, which needs the data.
+    /// Whether to evaluate the critic too, which needs the data.
     pub critic: bool,
 }
 
-/// What [`judge`] saw.
+/// The result of [`judge`].
 #[derive(Debug, Serialize)]
 pub struct Judgement {
-    /// As in `result.json`, with one evaluation.
+    /// As in `result.json`, with a single evaluation.
     #[serde(flatten)]
     pub result: RunResult,
-    /// Processes or native environments that ran the episodes.
+    /// Number of worker processes, or of native environments.
     pub workers: usize,
-    /// Episodes that ran side by side.
+    /// Number of episodes run in parallel.
     #[serde(skip)]
     pub slots: usize,
-    /// One by one.
+    /// The individual episodes.
     pub episodes: Vec<Episode>,
-    /// What went wrong without stopping it.
+    /// Problems that did not stop the evaluation.
     pub warnings: Vec<String>,
-    /// The films.
+    /// The recorded videos.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub videos: Vec<PathBuf>,
     /// The critic, if asked for.
@@ -56,16 +56,16 @@ pub struct Judgement {
     pub critic: Option<Critic>,
 }
 
-/// The critic over a fixed sample of the data, and the best values that the data supports.
+/// The critic on a fixed sample of the data, and the best values that the data supports.
 #[derive(Debug, Serialize)]
 pub struct Critic {
-    /// By the names of the logged columns.
+    /// Metrics, by the names of the logged columns.
     pub learned: BTreeMap<String, f64>,
     /// V*_D.
     pub v_star: ValueSummary,
 }
 
-/// Looks at a run. Nothing in its directory changes, but for films.
+/// Evaluates a run. Apart from videos, its directory is not changed.
 pub fn judge(run: &Path, look: &Look, resources: &Resources, stop: &StopFlag) -> Result<Judgement, Error> {
     let start = Instant::now();
     let trained = Trained::open(run, look.step, resources)?;

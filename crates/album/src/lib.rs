@@ -1,5 +1,5 @@
-//! Offline reinforcement learning from the Lifted Bellman Linear Program: learn from logged decisions, judge the policy,
-//! use it.
+//! Offline reinforcement learning from the Lifted Bellman Linear Program: learn a policy from logged
+//! decisions, evaluate it, use it.
 //!
 //! Arrays in, a policy out, without any file or environment:
 //!
@@ -41,19 +41,19 @@
 //! [`Run`] trains it, and [`Trained`] is what a checkpoint holds. The command line is a thin layer over these types;
 //! `examples/train.rs` writes the loop out by hand.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | [`config`] | defaults < preset < file < options < `key=value` |
-//! | [`run`] | a run from its first step to its report, and back to its policy |
+//! | [`run`] | a run from its first step to its report, and its policy |
 //! | [`report`] | the page of a run |
-//! | [`judge`](mod@judge) | a look at a trained policy and its critic |
-//! | [`fqe`] | what a policy is worth, by data alone |
+//! | [`judge`](mod@judge) | evaluation of a trained policy and its critic |
+//! | [`fqe`] | the value of a policy, estimated from data alone |
 //! | [`doctor`], [`import`], [`catalogue`](mod@catalogue), [`fetch`](mod@fetch), [`record`], [`expert`], [`rollouts`] | data: inspect it, store it, list it, download it, record it |
-//! | [`export`](mod@export), [`act`](mod@act) | a policy in one file, and what it does |
-//! | [`track`] | what a run logs, sent to MLflow or Weights & Biases |
+//! | [`export`](mod@export), [`act`](mod@act) | a policy in one file, and running it |
+//! | [`track`] | logging to MLflow or Weights & Biases |
 //! | [`agents`] | the algorithms with their sizes and defaults |
-//! | [`setup`] | Python for OGBench's environments |
-//! | [`verify`](mod@verify) | every statement of the theory, measured |
+//! | [`setup`] | the Python installation for OGBench's environments |
+//! | [`verify`](mod@verify) | numerical checks of every statement of the theory |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
 
 #![warn(missing_debug_implementations)]

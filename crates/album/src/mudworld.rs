@@ -1,4 +1,4 @@
-//! MudWorld as a problem to learn: what networks make of it beside what is exactly true.
+//! MudWorld as a learning problem, where learned values can be compared with exact ones.
 
 use crate::error::Error;
 use album_data::Dataset;
@@ -8,9 +8,9 @@ use std::fmt;
 
 /// The discount of the paper's gridworlds.
 pub(crate) const GAMMA: f64 = 0.95;
-/// Every one learns in the same world.
+/// Fixed, so that all runs learn in the same world.
 const SEED: u64 = 0;
-/// One-hot rows and columns: of two coordinates, a small network sees little.
+/// One-hot rows and columns: a small network learns little from two raw coordinates.
 const ENCODING: Encoding = Encoding::OneHot;
 const SIZES: std::ops::RangeInclusive<usize> = 3..=100;
 
@@ -22,7 +22,8 @@ pub struct MudWorldProblem {
 }
 
 impl MudWorldProblem {
-    /// Reads a name; `None` if it is none of a MudWorld. `mudworld` alone is 20 x 20 with nearly optimal data.
+    /// Parses a name; `None` if it does not belong to a MudWorld. `mudworld` alone is 20 x 20 with
+    /// near-optimal data.
     pub fn parse(name: &str) -> Option<Result<Self, Error>> {
         let rest = name.strip_prefix("mudworld")?;
         let (size, behaviour) =
@@ -50,7 +51,7 @@ impl MudWorldProblem {
         Ok(self.world().recorded(self.behaviour, GAMMA, ENCODING)?)
     }
 
-    /// The world itself, to try policies in.
+    /// The world itself, to evaluate policies in.
     pub fn environments(&self, count: usize) -> Box<dyn EnvPool> {
         let env = MudWorldEnv::new(self.world(), self.behaviour, ENCODING);
         Box::new(NativePool::cloned(&env, count))

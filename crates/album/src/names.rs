@@ -1,5 +1,5 @@
-//! What the numbers of observations and actions are called, kept beside a run: whoever goes on with its agent must mean the
-//! same numbers in the same order.
+//! Names of observation and action dimensions, stored with a run: whoever continues training its agent must
+//! use the same dimensions in the same order.
 
 use crate::error::Error;
 use crate::record_file;
@@ -9,12 +9,12 @@ use std::path::Path;
 
 const FILE: &str = "names.json";
 
-/// What the numbers of observations and actions, or the choices, are called.
+/// Names of the observation dimensions, and of the action dimensions or choices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// Of an observation.
+    /// Of the observation dimensions.
     pub observations: Vec<String>,
-    /// Of an action, or of the choices.
+    /// Of the action dimensions, or of the choices.
     pub actions: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn write(run: &Path, data: &Description) -> Result<(), Error> {
     record_file::write(&run.join(FILE), &Names::of(data))
 }
 
-/// Those of a run on a log.
+/// The names of a run on a log.
 pub(crate) fn read(run: &Path) -> Result<Option<Names>, Error> {
     record_file::read(&run.join(FILE))
 }
@@ -34,8 +34,8 @@ impl Names {
         Names { observations: data.observation_names.clone(), actions: data.action_names.clone() }
     }
 
-    /// What was called otherwise in these data than in the new ones, and how the new ones call it. Numbers that are only
-    /// counted have no names to compare: formats count them in their own ways.
+    /// The first name that differs from the new data, and its name there. Names that are only numbered are
+    /// not compared: formats number them differently.
     pub(crate) fn difference(&self, new: &Description) -> Option<[String; 2]> {
         let new = Names::of(new);
         let pairs = [
@@ -54,7 +54,7 @@ impl Names {
             Some([
                 format!("{} as number {at} of its {what}", name(before)),
                 format!(
-                    "{} as in the new data; the columns must mean the same in the same order, which --columns can give",
+                    "{} as in the new data; columns need the same meaning and order, which --columns can set",
                     name(now)
                 ),
             ])
@@ -62,7 +62,7 @@ impl Names {
     }
 }
 
-/// Whether the names are one name with numbers behind it, or just one.
+/// Whether all names are one name with a number, or there is only one name.
 fn counted(names: &[String]) -> bool {
     let stem =
         |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit() || "[]".contains(c)).to_owned();
@@ -95,7 +95,7 @@ mod tests {
         assert!(found.contains("`mode=idle` as number 2 of its observations"), "{found}");
         assert!(expected.starts_with("`mode=off` as in the new data"), "{expected}");
         assert!(before.difference(&data(&["mode=busy", "level", "mode=idle"])).is_some());
-        // What is only counted may be counted in another way.
+        // Numbered names may be numbered differently.
         assert_eq!(before.difference(&data(&["obs[0]", "obs[1]", "obs[2]"])), None);
         assert_eq!(Names::of(&data(&["x0", "x1"])).difference(&data(&["obs_0", "obs_1"])), None);
     }

@@ -1,4 +1,4 @@
-//! What is learned from, and how a policy is judged.
+//! The data to learn from, and how a policy is evaluated.
 
 use crate::error::Error;
 use crate::mudworld::{self, MudWorldProblem};
@@ -15,12 +15,12 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Data of native environments is recorded with this seed, so that everyone trains on the same data.
+/// Native datasets are recorded with this seed, so that everyone trains on the same data.
 const SEED: u64 = 0;
 
-/// A dataset to learn from and, where there is one, an environment to judge the policy in.
+/// A dataset to learn from and, if there is one, an environment to evaluate the policy in.
 ///
-/// Its name is parsed once, where a command or a file names it; from then on it is this type.
+/// The name is parsed once, at the edge of the program; from then on the problem is this type.
 ///
 /// ```
 /// use album::Problem;
@@ -32,9 +32,9 @@ const SEED: u64 = 0;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
-    /// A task of OGBench. PointMaze is native; all others run in the Python package.
+    /// An OGBench task. PointMaze is native; all others run in the Python package.
     Ogbench(TaskName),
-    /// One's own log.
+    /// The user's own log.
     Own(Box<Own>),
     /// A gridworld whose exact values are known.
     MudWorld(MudWorldProblem),
@@ -67,31 +67,31 @@ impl From<TaskName> for Problem {
     }
 }
 
-/// What an agent learns from, and what it is checked on meanwhile.
+/// The loaded data of a problem.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The training data.
     pub data: Dataset,
-    /// Episodes that training does not see.
+    /// Held-out episodes.
     pub held_out: Option<Dataset>,
-    /// Arrays and rows of the file that are ignored, and why.
+    /// Arrays and rows of the file that are ignored, with reasons.
     pub warnings: Vec<String>,
 }
 
-/// Where the data of a problem is.
+/// The location of a problem's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// A file or a folder of columns that is there.
+    /// An existing file or folder of columns.
     Found(PathBuf),
     /// Recorded here on first use.
     Recorded(PathBuf, MazeSize),
 }
 
 impl Problem {
-    /// What `album train` learns when nothing is named: it needs no file and no package.
+    /// The default of `album train`, which needs no file and no package.
     pub const DEFAULT: &str = "pointmaze-medium-navigate-singletask-v0";
 
-    /// The name under which presets list the environment.
+    /// The name of the environment in presets.
     pub fn environment(&self) -> &'static str {
         match self {
             Problem::Ogbench(task) => task.environment().name,
@@ -100,7 +100,7 @@ impl Problem {
         }
     }
 
-    /// The task of OGBench, where it is one.
+    /// The OGBench task, if it is one.
     pub fn task(&self) -> Option<&TaskName> {
         match self {
             Problem::Ogbench(task) => Some(task),
@@ -108,7 +108,7 @@ impl Problem {
         }
     }
 
-    /// The data and the discount that hyperparameters are chosen from where nobody has tuned them.
+    /// The data and discount to choose hyperparameters from, for problems that nobody has tuned for.
     pub(crate) fn untuned(&self) -> Result<Option<(Dataset, Option<f64>)>, Error> {
         Ok(match self {
             Problem::Ogbench(_) => None,
@@ -117,12 +117,12 @@ impl Problem {
         })
     }
 
-    /// Whether the environment needs nothing but this program.
+    /// Whether the environment needs no external package.
     pub fn is_native(&self) -> bool {
         matches!(self, Problem::MudWorld(_)) || self.task().is_some_and(is_native)
     }
 
-    /// Whether policies can be tried out.
+    /// Whether there is an environment to evaluate policies in.
     pub fn has_environment(&self) -> bool {
         match self {
             Problem::Ogbench(_) | Problem::MudWorld(_) => true,
@@ -130,7 +130,7 @@ impl Problem {
         }
     }
 
-    /// The returns that count as a score of 0 and of 100, where they are given.
+    /// The returns that correspond to scores of 0 and 100, if given.
     pub fn score_range(&self) -> Option<[f64; 2]> {
         match self {
             Problem::Ogbench(_) | Problem::MudWorld(_) => None,
@@ -138,7 +138,7 @@ impl Problem {
         }
     }
 
-    /// Finds the data, in `file` or in its default place, without making any.
+    /// Finds the data, in `file` or in its default place, without recording any.
     pub fn locate(&self, file: Option<&Path>) -> Result<Location, Error> {
         if let Some(path) = file {
             return Ok(Location::Found(path.to_path_buf()));
@@ -168,8 +168,9 @@ impl Problem {
         })
     }
 
-    /// Loads the data, from `file` or from its default place; a native environment's data is recorded first if it has
-    /// to be. A share of the episodes is held out, or the validation file beside the data is loaded where there is one.
+    /// Loads the data from `file` or its default place, recording a native environment's data first if
+    /// needed. Holds out a fraction of the episodes, or loads the validation file beside the data if there is
+    /// one.
     pub fn load(&self, file: Option<&Path>, holdout: f64, seed: u64) -> Result<Loaded, Error> {
         let split = |data: Dataset, warnings: Vec<String>| {
             let (data, held_out) = data.hold_out(holdout, seed).map_err(|e| Error::Config(e.to_string()))?;
@@ -198,7 +199,7 @@ impl Problem {
         Ok(Loaded { data, held_out, warnings })
     }
 
-    /// The command that brings the data.
+    /// The command that gets the data.
     pub fn how_to_get(&self) -> String {
         let Some(task) = self.task() else { return "album data inspect SOURCE".into() };
         let verb = match task.data_kind() {
@@ -208,7 +209,7 @@ impl Problem {
         format!("album data {verb} {}", task.dataset_name())
     }
 
-    /// The environments that policies are judged in: native ones for all episodes at once, or worker processes.
+    /// The environments to evaluate policies in: native ones for all episodes at once, or worker processes.
     pub fn environments(&self, episodes: usize, resources: &Resources) -> Result<Box<dyn EnvPool>, Error> {
         let task = match self {
             Problem::Ogbench(task) => task,
@@ -227,7 +228,7 @@ impl Problem {
         Ok(open_pool(task, count, resources.python.as_deref())?)
     }
 
-    /// Refuses what [`Self::environments`] could not make, without making it.
+    /// Checks that [`Self::environments`] can succeed, without starting anything.
     pub fn check_environments(&self, resources: &Resources) -> Result<(), Error> {
         if self.has_environment() && !self.is_native() {
             Python::find(resources.python.as_deref())?;
@@ -235,7 +236,8 @@ impl Problem {
         Ok(())
     }
 
-    /// Where V is recorded for maps: over the maze, where the observations begin with the position.
+    /// The points at which V is recorded for value maps: a grid over the maze, if observations begin with the
+    /// position.
     pub fn value_points(&self, observation_dim: usize) -> Option<ValuePoints> {
         let size = self.task()?.environment().maze()?;
         Some(ValuePoints::positions(&Maze::new(size).sample_grid(4), observation_dim))
@@ -243,14 +245,14 @@ impl Problem {
 }
 
 impl Location {
-    /// The path, whether something is there yet or not.
+    /// The path, whether or not it exists yet.
     pub fn path(&self) -> &Path {
         match self {
             Location::Found(path) | Location::Recorded(path, _) => path,
         }
     }
 
-    /// The path, once there is data: recorded now if it has to be.
+    /// The path of the data, recorded now if needed.
     pub fn ready(self) -> Result<PathBuf, Error> {
         match self {
             Location::Found(path) => Ok(path),
@@ -266,7 +268,7 @@ impl Location {
     }
 }
 
-/// Whether `album data fetch` put a file there: it leaves a note beside it.
+/// Whether `album data fetch` downloaded the file, which leaves a record beside it.
 fn was_fetched(path: &Path) -> bool {
     let mut note = path.as_os_str().to_owned();
     note.push(".json");

@@ -1,4 +1,4 @@
-//! Recording a dataset by its official recipe: training episodes, and a tenth as many for validation.
+//! Records a dataset by its official recipe: training episodes, and a tenth as many for validation.
 
 use crate::error::Error;
 use crate::expert;
@@ -15,52 +15,53 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What to record.
+/// A dataset to record.
 #[derive(Clone, Debug)]
 pub struct RecordRequest<'a> {
     /// Any task of the dataset.
     pub task: TaskName,
-    /// Training episodes; those of the official data where there is no number.
+    /// Number of training episodes; by default as in the official data.
     pub episodes: Option<NonZero<usize>>,
-    /// Processes or threads; the data does not depend on their number.
+    /// Number of worker processes or threads; the data does not depend on it.
     pub workers: NonZero<usize>,
-    /// Of all randomness.
+    /// The recording seed.
     pub seed: u64,
-    /// Where the two files go.
+    /// Folder for the two files.
     pub folder: &'a Path,
-    /// The policy file of an ant; by default that of [`expert::cached`].
+    /// The ant's policy file; by default [`expert::cached`].
     pub expert: Option<&'a Path>,
-    /// A Python with the package ogbench; by default the one that `album train` would use.
+    /// A Python with ogbench; by default the one that `album train` would use.
     pub python: Option<&'a Path>,
 }
 
-/// What was recorded.
+/// A recorded dataset.
 #[derive(Debug, Serialize)]
 pub struct Recorded {
     /// The dataset's name.
     pub dataset: String,
-    /// Of all randomness.
+    /// The recording seed.
     pub seed: u64,
     /// The training episodes.
     pub train: RecordedFile,
     /// The validation episodes.
     pub validation: RecordedFile,
-    /// Versions of what recorded the data; nothing for native environments and for files that were there.
+    /// Versions of the packages that recorded the data; `None` for native environments and files that
+    /// existed.
     pub packages: Option<String>,
-    /// How long it took.
+    /// Time taken.
     pub wall_seconds: f64,
 }
 
 /// A file of recorded episodes.
 #[derive(Debug, Serialize)]
 pub struct RecordedFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Episodes in it.
+    /// Number of episodes.
     pub episodes: usize,
-    /// Rows of each.
+    /// Rows per episode.
     pub rows: usize,
-    /// Whether the file is new, or existed already.
+    /// Whether the file is new.
     pub made: bool,
 }
 
@@ -72,7 +73,7 @@ impl fmt::Display for Recorded {
 
 impl fmt::Display for RecordedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = if self.made { "made" } else { "kept, made by the same recipe before:" };
+        let verb = if self.made { "made" } else { "kept, recorded earlier by the same recipe:" };
         write!(f, "{verb} {} ({} episodes of {} rows)", self.path.display(), self.episodes, self.rows)
     }
 }
@@ -80,14 +81,14 @@ impl fmt::Display for RecordedFile {
 /// Progress of a recording.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Processes start to record this.
+    /// Recording of this file starts.
     Begun(String),
-    /// From these processes.
+    /// An event of the recording processes.
     Play(play::Event<'a>),
 }
 
 impl RecordRequest<'_> {
-    /// Records what is missing, until the flag is raised; the same call resumes.
+    /// Records what is missing until the flag is raised; the same call resumes.
     pub fn record(&self, stop: &StopFlag, observer: &mut dyn FnMut(Event<'_>)) -> Result<Recorded, Error> {
         let start = Instant::now();
         let (environment, kind) = (self.task.environment(), self.task.data_kind());
@@ -105,12 +106,12 @@ impl RecordRequest<'_> {
         Ok(Recorded { wall_seconds: start.elapsed().as_secs_f64(), ..recorded })
     }
 
-    /// The policy file of who walks in the recording, if somebody does.
+    /// The policy file of the walking body, if the recipe has one.
     fn walker(&self, recipe: &play::Recipe) -> Result<Option<Arc<[u8]>>, Error> {
         if !recipe.needs_expert() {
             return match self.expert {
                 None => Ok(None),
-                Some(_) => Err(Error::Usage(format!("--expert: nobody walks in {}", recipe.name()))),
+                Some(_) => Err(Error::Usage(format!("--expert: no expert is needed for {}", recipe.name()))),
             };
         }
         let path = match self.expert {
@@ -119,7 +120,7 @@ impl RecordRequest<'_> {
         };
         if self.expert.is_none() && !path.exists() {
             return Err(Error::Config(format!(
-                "{} needs an ant that walks: found none in {}; `album data expert ant` trains one, --expert names \
+                "{} needs a trained ant: found none in {}; `album data expert ant` trains one, --expert names \
                  another, `album data fetch {0}` downloads the official files",
                 recipe.name(),
                 path.display()
@@ -132,7 +133,7 @@ impl RecordRequest<'_> {
         match found == expected {
             true => Ok(Some(bytes.into())),
             false => Err(Error::Config(format!(
-                "{}: a policy that sees {found} numbers, expected {expected}: the body without x and y, and a direction",
+                "{}: found a policy with {found} inputs, expected {expected}: the body without x and y, and a direction",
                 path.display()
             ))),
         }
@@ -154,7 +155,7 @@ impl RecordRequest<'_> {
         Recorded { dataset, seed: self.seed, train, validation, packages, wall_seconds: 0.0 }
     }
 
-    /// PointMaze is native and takes seconds.
+    /// Records PointMaze, which is native and takes seconds.
     fn navigate(&self, size: MazeSize) -> Result<Recorded, Error> {
         let published = navigate::Recipe::train(size, self.seed);
         let episodes = self.episodes.map_or(published.episodes, NonZero::get);
@@ -183,7 +184,7 @@ impl RecordRequest<'_> {
         let there = |split| recipe.is_recorded(self.folder, split).map_err(record_error);
         let (train, validation) = (there(Split::Train)?, there(Split::Validation)?);
         let packages = if train && validation {
-            // Left over if the last process was killed in its last moment.
+            // Left over if an earlier process was killed just before it finished.
             let _ = std::fs::remove_dir_all(recipe.work_folder(self.folder));
             None
         } else {
@@ -198,7 +199,7 @@ impl RecordRequest<'_> {
         Ok(self.recorded([file(Split::Train, train), file(Split::Validation, validation)], packages))
     }
 
-    /// Records what is missing, and returns the versions of the packages that did.
+    /// Records what is missing, and returns the versions of the packages used.
     fn missing(
         &self,
         recipe: &play::Recipe,
@@ -222,7 +223,7 @@ impl RecordRequest<'_> {
         match outcome.map_err(record_error)? {
             Outcome::Done { packages } => Ok(packages),
             Outcome::Stopped { episodes, of } => Err(Error::Stopped(format!(
-                "stopped with {episodes} of {of} episodes kept in {}; the same command goes on from there",
+                "stopped with {episodes} of {of} episodes kept in {}; the same command resumes",
                 recipe.work_folder(self.folder).display()
             ))),
         }

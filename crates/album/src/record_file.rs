@@ -1,4 +1,4 @@
-//! Small JSON records in the directory of a run.
+//! Small JSON records in a run directory.
 
 use crate::Error;
 use album_base::atomic;
@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
-/// Writes a record, whole or not at all.
+/// Writes a record atomically.
 pub(crate) fn write(path: &Path, record: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_vec_pretty(record).map_err(|e| Error::Numerical(e.to_string()))?;
     atomic::write_with(path, &text, Links::Refuse).map_err(Error::io(path))
 }
 
-/// Reads a record, where there is one.
+/// Reads a record, if it exists.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     match files::read(path, Links::Refuse, files::LONGEST_TEXT) {
         Ok(text) => {

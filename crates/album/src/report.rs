@@ -19,11 +19,11 @@ use crate::differences::Differences;
 use crate::error::Error;
 use crate::fqe::Saved;
 
-/// Value maps shown at most.
+/// Maximum number of value maps shown.
 const MAPS: usize = 6;
 const STEP: &str = "training step";
 
-/// The page of a run, the last file that it writes.
+/// The report page, the last file that a run writes.
 pub(crate) const PAGE: &str = "report.html";
 
 /// Writes `report.html` into the directory of a run and returns its path.
@@ -34,7 +34,7 @@ pub fn write(run: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Builds the report of a run; `run` is where commands find it.
+/// Builds the report; `run` is the path shown in commands.
 fn page(records: &Records, differences: Option<&Differences>, fqe: Option<&Saved>, run: &Path) -> Page {
     let scene = records.result.as_ref().and_then(|result| Scene::of(&result.task));
     let mut page = summary(records);
@@ -95,8 +95,8 @@ fn summary(records: &Records) -> Page {
     ])
 }
 
-/// How much of its dataset a run learns from: `45 of 1,000 published episodes, 5 held out`. A partial recording has the
-/// name of the whole one, so every result is shown with this.
+/// How much of its dataset a run learns from: `45 of 1,000 published episodes, 5 held out`. A partial
+/// recording has the name of the full dataset, so every result is shown with this.
 pub fn episodes(config: &RunConfig, learned: usize, held_out: Option<usize>) -> String {
     let task: Option<TaskName> = config.problem.to_string().parse().ok();
     let published = task.as_ref().filter(|task| {
@@ -104,7 +104,7 @@ pub fn episodes(config: &RunConfig, learned: usize, held_out: Option<usize>) -> 
         config.data.as_ref().is_none_or(|path| path.file_name().is_some_and(|name| *name == *official))
     });
     let published = published.and_then(|task| task.environment().published_episodes(task.data_kind()));
-    // Split off by --holdout, they are episodes of the file; otherwise they are of a file beside it.
+    // With --holdout they are split off the file's episodes; otherwise they come from a separate file.
     let split_off = held_out.filter(|_| config.train.holdout > 0.0).unwrap_or(0);
     let part = match published.filter(|published| learned + split_off < *published) {
         Some(published) => format!("{} of {} published", grouped(learned as i64), grouped(published as i64)),
@@ -131,7 +131,7 @@ fn success(page: Page, records: &Records) -> Page {
         .same_ink();
     let mut table = Table::new(["step", "success", "interval", "return", "length"]);
     let (returns, lengths) = (series("episode.return"), series("episode.length"));
-    // A column may have been renamed or taken out of the file.
+    // A column may have been renamed or removed.
     let at = |series: &[(f64, f64)], row: usize| series.get(row).map_or(f64::NAN, |point| point.1);
     for (i, &(step, mean)) in mean.iter().enumerate() {
         table = table.row([
@@ -147,7 +147,7 @@ fn success(page: Page, records: &Records) -> Page {
         .table(table.caption("Means over the episodes of each evaluation."))
 }
 
-/// Evaluations in an environment that knows of no success.
+/// Evaluations in an environment without a success signal.
 fn returns(page: Page, returns: &[(f64, f64)], lengths: &[(f64, f64)]) -> Page {
     if returns.is_empty() {
         return page;
@@ -232,7 +232,7 @@ fn trajectories(page: Page, records: &Records, scene: Option<&Scene>) -> Page {
     )
 }
 
-/// V at the beginnings of episodes beside what was observed from there on.
+/// V at initial states beside the recorded returns.
 fn initial_values(page: Page, train: &Columns) -> Page {
     let [learned, held_out, observed] =
         ["training/value/v_initial", "validation/value/v_initial", "training/value/return_initial"]
@@ -252,7 +252,7 @@ fn initial_values(page: Page, train: &Columns) -> Page {
     )
 }
 
-/// The metrics of training: those that have a figure of their own, then all others.
+/// The training metrics: first those with a figure of their own, then the rest.
 fn training(mut page: Page, train: &Columns) -> Page {
     let names: Vec<&str> = train.names().filter_map(|name| name.strip_prefix("training/")).collect();
     if names.is_empty() {
@@ -330,7 +330,7 @@ fn commands(records: &Records, run: &Path) -> String {
     format!("{train}album resume {run}\nalbum eval {run}\nalbum fqe {run}")
 }
 
-/// The maze that a task takes place in.
+/// The maze of a task.
 struct Scene {
     maze: Maze,
     task: MazeTask,
@@ -351,7 +351,7 @@ impl Scene {
         self.labels(Grid::categories(columns, rows, &cells, &kinds).y_up(), columns, rows)
     }
 
-    /// Marks start and goal on a map of the whole maze.
+    /// Marks start and goal on a map of the maze.
     fn labels(&self, grid: Grid, columns: usize, rows: usize) -> Grid {
         let (x, y) = (columns / self.maze.columns(), rows / self.maze.rows());
         if x == 0 || y == 0 {

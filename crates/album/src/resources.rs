@@ -1,32 +1,32 @@
-//! What a run may use of the machine.
+//! Machine resources of a run.
 
 use album_nn::Pool;
 use std::path::PathBuf;
 
-/// What a run may use of the machine. No result depends on it.
+/// Machine resources of a run; results do not depend on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Threads that train; 0 means all processors.
+    /// Worker threads; 0 means all processors.
     pub threads: usize,
-    /// Worker processes that run episodes; 0 means as many as there are processors.
+    /// Worker processes for episodes; 0 means one per processor.
     pub workers: usize,
-    /// A Python that has the environment's package, where it is not the one that was set up.
+    /// A Python with the environment's package, if not the one that was set up.
     pub python: Option<PathBuf>,
 }
 
 impl Resources {
-    /// Threads that train, never more than a [`Pool`] has.
+    /// Number of worker threads, at most what a [`Pool`] supports.
     pub fn threads(&self) -> usize {
         or_all(self.threads).min(Pool::most_threads())
     }
 
-    /// Worker processes that run episodes.
+    /// Number of worker processes.
     pub fn workers(&self) -> usize {
         or_all(self.workers)
     }
 }
 
-/// The processors of this machine.
+/// Number of processors of this machine.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! Recording a dataset in any environment: random actions, a trained run or a Python function.
+//! Records a dataset in any environment: random actions, a trained run or a Python function.
 
 use crate::error::Error;
 use crate::resources::Resources;
@@ -18,28 +18,28 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What to record.
+/// A dataset to record.
 #[derive(Clone, Debug)]
 pub struct RolloutRequest {
-    /// Where.
+    /// The environment.
     pub env: EnvSpec,
-    /// Who acts: `random`, a run directory, or FILE.py:FUNCTION.
+    /// The policy: `random`, a run directory, or FILE.py:FUNCTION.
     pub policy: String,
-    /// Standard deviation of normal noise on every action, in halves of the action's range.
+    /// Standard deviation of Gaussian noise on every action, as a fraction of half the action's range.
     pub noise: f64,
-    /// Share of actions that are drawn uniformly instead.
+    /// Fraction of actions that are replaced by uniformly random ones.
     pub epsilon: f64,
     /// Number of episodes.
     pub episodes: NonZero<usize>,
-    /// Steps after which episodes are cut, if not by the environment.
+    /// Maximum length of an episode, if shorter than the environment's own limit.
     pub max_steps: Option<NonZero<usize>>,
-    /// Seed of the recording.
+    /// The recording seed.
     pub seed: u64,
     /// The file or folder to write.
     pub out: PathBuf,
-    /// Its layout.
+    /// Layout of the output.
     pub layout: Layout,
-    /// Workers and the Python they run.
+    /// Workers and their Python.
     pub resources: Resources,
 }
 
@@ -47,35 +47,35 @@ pub struct RolloutRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
-    /// One file, a row for each transition.
+    /// One npz file with a row for each transition.
     Npz,
-    /// A dataset folder of Minari (HDF5).
+    /// A Minari dataset folder (HDF5).
     Minari,
 }
 
-/// What was recorded.
+/// A recorded dataset.
 #[derive(Debug, Serialize)]
 pub struct Rollouts {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its layout.
     pub format: Layout,
-    /// The environment, with the digest of its file.
+    /// The environment, with the hash of its file.
     pub env: String,
-    /// The policy, with the digest of its file or weights.
+    /// The policy, with the hash of its file or weights.
     pub policy: String,
-    /// Seed of the recording.
+    /// The recording seed.
     pub seed: u64,
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub observation_dim: usize,
-    /// What an action is.
+    /// The action space.
     pub action: ActionSpace,
-    /// Whether the file is new, or existed already.
+    /// Whether the file is new.
     pub made: bool,
-    /// Episodes, steps and returns of what was recorded now.
+    /// Episodes, steps and returns of the new recording.
     #[serde(flatten)]
     pub summary: Option<Summary>,
-    /// How long it took.
+    /// Time taken.
     pub wall_seconds: f64,
 }
 
@@ -84,7 +84,7 @@ impl fmt::Display for Rollouts {
         let path = self.path.display();
         let Some(Summary { episodes, steps, return_mean, return_min, return_max, success }) = &self.summary
         else {
-            return write!(f, "kept {path}, recorded by the same recipe before");
+            return write!(f, "kept {path}, recorded earlier by the same recipe");
         };
         write!(
             f,
@@ -96,7 +96,7 @@ impl fmt::Display for Rollouts {
 }
 
 impl RolloutRequest {
-    /// Records what is missing, until the flag is raised; the same call resumes.
+    /// Records what is missing until the flag is raised; the same call resumes.
     pub fn record(&self, stop: &StopFlag, observer: &mut dyn FnMut(Progress<'_>)) -> Result<Rollouts, Error> {
         let start = Instant::now();
         let python = Python::find(self.resources.python.as_deref())?;
@@ -126,7 +126,7 @@ impl RolloutRequest {
             Outcome::Kept => None,
             Outcome::Stopped { episodes, work } => {
                 return Err(Error::Stopped(format!(
-                    "stopped with {episodes} of {} episodes kept in {}; the same command goes on from there",
+                    "stopped with {episodes} of {} episodes kept in {}; the same command resumes",
                     recipe.episodes,
                     work.display()
                 )));
@@ -150,7 +150,7 @@ impl RolloutRequest {
         })
     }
 
-    /// The npz file to record into; Minari's folder is made from it.
+    /// The npz file to record into; Minari's folder is converted from it.
     fn file(&self, python: &Python) -> Result<PathBuf, Error> {
         if self.layout == Layout::Npz {
             return Ok(self.out.clone());
@@ -169,7 +169,7 @@ impl RolloutRequest {
     }
 }
 
-/// A policy, and what identifies it.
+/// A policy with its identity.
 struct Acting<'a> {
     policy: Policy<'a>,
     name: String,
@@ -221,10 +221,10 @@ impl Acting<'_> {
     }
 }
 
-/// A name, and the digest of the file that it stands for: another text may do something else.
+/// A name with the hash of its file, because an edited file may act differently.
 fn named(name: &str, source: &EnvSource) -> Result<String, Error> {
     let EnvSource::File { path, .. } = source else { return Ok(name.to_owned()) };
-    // Of a file that is not there, the worker says so.
+    // The worker reports a missing file.
     let digest = files::read(path, Links::Follow, files::LONGEST_TEXT)
         .map(|bytes| album_base::hex::hex(&Sha256::digest(&bytes)));
     Ok(digest.map_or_else(|_| name.to_owned(), |digest| format!("{name} (sha256 {})", &digest[..16])))

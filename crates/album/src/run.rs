@@ -1,4 +1,4 @@
-//! Runs: from a configuration to a directory with a trained agent, and from there to its policy again.
+//! Training runs: from a configuration to a directory with a trained agent, and back to its policy.
 
 mod text;
 
@@ -23,12 +23,12 @@ use album_train::{
 use album_xla::Device;
 use std::path::{Path, PathBuf};
 
-/// Locked by the process that works on a run; not part of the run.
+/// Locked by the process that works on a run; not part of the run itself.
 const LOCK: &str = "run.lock";
-/// Paths of native evaluation episodes that the report shows.
+/// Number of evaluation paths that the report shows for native environments.
 const PATHS: usize = 10;
 
-/// A training run that is ready to start or to resume. Everything that can be refused has been refused.
+/// A run that is ready to start or resume; everything that can be checked has been checked.
 pub struct Run {
     config: RunConfig,
     loaded: Loaded,
@@ -47,9 +47,9 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// Begins a run in a new directory. If it cannot be begun, there is no directory.
+    /// Starts a run in a new directory. On an error, no directory is left behind.
     ///
-    /// Values fall without bound where the boundedness condition is violated; that is refused unless
+    /// Values diverge to minus infinity if the boundedness condition is violated; that is refused unless
     /// `allow_unbounded`.
     pub fn begin(
         config: RunConfig,
@@ -78,15 +78,15 @@ impl Run {
             names::write(run.path(), &own.read()?.description)?;
         }
         if run.config.from.is_some() {
-            // From here on the run stands for itself.
+            // From here on, the run directory is self-contained.
             let state = run.agent.state();
             checkpoint::save(&run.directory.checkpoints(), &run.identity()?, &Progress::default(), &state)?;
         }
         Ok(run)
     }
 
-    /// Opens a run that was stopped, to resume exactly where it was; `steps` makes it longer or shorter. Learning rates
-    /// that fall over a run fall over the new length from then on.
+    /// Opens a stopped run, to resume exactly where it was; `steps` changes its length. A decaying learning
+    /// rate then follows the new length.
     pub fn resume(directory: &Path, steps: Option<u64>, resources: &Resources) -> Result<Self, Error> {
         let mut config = read_config(directory)?;
         let directory = RunDir::open(directory)?;
@@ -113,7 +113,7 @@ impl Run {
         Ok(Run { config, loaded, agent, evaluator, directory })
     }
 
-    /// The same run, evaluated in environments that the caller brings.
+    /// The same run, evaluated in environments that the caller provides.
     pub fn judged_in(mut self, envs: Box<dyn EnvPool>) -> Result<Self, Error> {
         let data = &self.loaded.data;
         envs.shape().check_data("the environment", data.observation_dim(), data.action_space())?;
@@ -134,32 +134,32 @@ impl Run {
         identity(&self.config, data.content_hash(), held_out.as_ref().map(Dataset::content_hash))
     }
 
-    /// What the run does.
+    /// The configuration of the run.
     pub fn config(&self) -> &RunConfig {
         &self.config
     }
 
-    /// Bytes that training takes beside the data, about.
+    /// Approximate memory in bytes that training needs besides the data.
     pub fn memory(&self) -> u64 {
         self.agent.memory()
     }
 
-    /// The data it learns from.
+    /// The training data.
     pub fn data(&self) -> &Dataset {
         &self.loaded.data
     }
 
-    /// Episodes that it is only checked on.
+    /// The held-out episodes.
     pub fn held_out(&self) -> Option<&Dataset> {
         self.loaded.held_out.as_ref()
     }
 
-    /// What of the data's file is ignored, and why.
+    /// What is ignored in the data file, and why.
     pub fn warnings(&self) -> &[String] {
         &self.loaded.warnings
     }
 
-    /// Where it is.
+    /// The run directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -207,18 +207,18 @@ impl Run {
     }
 }
 
-/// What came of [`Run::train`].
+/// The outcome of [`Run::train`].
 #[derive(Debug)]
 pub struct Finished {
     /// The run's directory.
     pub run: PathBuf,
-    /// What `result.json` holds. A run that was stopped is not finished.
+    /// The contents of `result.json`. A stopped run is not marked as finished.
     pub result: RunResult,
     /// The report.
     pub page: PathBuf,
 }
 
-/// Reads the configuration of a run, which another process may be working on.
+/// Reads the configuration of a run that another process may be working on.
 pub fn read_config(run: &Path) -> Result<RunConfig, Error> {
     let text = RunDir::config_of(run)?;
     config::read(&text, &run.join("config.toml").display().to_string())
@@ -226,14 +226,14 @@ pub fn read_config(run: &Path) -> Result<RunConfig, Error> {
 
 /// The result of a finished run.
 ///
-/// Its last checkpoint must be of the configuration beside it: a setting that was edited since is an error, and not
-/// taken for the one that was trained.
+/// Its last checkpoint must match the configuration beside it: a setting edited since training is an error.
 pub fn finished(run: &Path) -> Result<Option<Finished>, Error> {
     let config = read_config(run)?;
     let Some(result) = Records::result_of(run)?.filter(|result| result.finished) else { return Ok(None) };
     let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
     check_configuration(&checkpoint, &config)?;
-    // The page is written last: if it does not tell these weights, the run was killed after its result.
+    // The page is written last: if it does not name these weights, the run was killed after writing its
+    // result.
     let page = run.join(report::PAGE);
     let told = files::read_text(&page, Links::Refuse, files::LONGEST_TEXT)
         .is_ok_and(|text| text.contains(&result.weights_sha256));
@@ -242,13 +242,13 @@ pub fn finished(run: &Path) -> Result<Option<Finished>, Error> {
     Ok(complete.then(|| Finished { run: run.to_path_buf(), result, page }))
 }
 
-/// Refuses a checkpoint of another configuration. Whether its data is the right one is not asked.
+/// Refuses a checkpoint of another configuration. The data is not checked.
 fn check_configuration(checkpoint: &Checkpoint, config: &RunConfig) -> Result<(), Error> {
     let Identity { dataset, held_out, .. } = checkpoint.manifest.identity.clone();
     Ok(checkpoint.check(&identity(config, dataset, held_out)?)?)
 }
 
-/// `runs/PROBLEM/AGENT-seedN`, with a number behind it where that exists already.
+/// `runs/PROBLEM/AGENT-seedN`, with a number appended if that exists.
 pub fn default_directory(config: &RunConfig) -> PathBuf {
     let base = PathBuf::from("runs").join(config.problem.to_string());
     let name = format!("{}-seed{}", config.agent, config.seed);
@@ -256,9 +256,9 @@ pub fn default_directory(config: &RunConfig) -> PathBuf {
     std::iter::once(base.join(&name)).chain(numbered).find(|path| !path.exists()).unwrap_or(base)
 }
 
-/// Copies a run, complete or not at all, to a place where there is nothing.
+/// Copies a run to a new place, completely or not at all.
 pub fn copy(run: &Path, to: &Path) -> Result<(), Error> {
-    read_config(run)?; // it is one
+    read_config(run)?; // fails if it is not a run
     if let Some(found) = to.read_dir().ok().and_then(|mut inside| inside.next()) {
         let found = found.map_err(Error::io(to))?.file_name().to_string_lossy().into_owned();
         return Err(TrainError::NotEmpty { path: to.to_path_buf(), found }.into());
@@ -272,7 +272,7 @@ fn copy_inside(from: &Path, to: &Path) -> std::io::Result<()> {
     for entry in from.read_dir()? {
         let entry = entry?;
         if entry.file_name() == LOCK {
-            continue; // the lock of the original
+            continue; // belongs to the original
         }
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
@@ -287,13 +287,13 @@ fn copy_inside(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// An agent as a checkpoint of a run has it. No dataset is needed to act.
+/// An agent restored from a checkpoint. It needs no dataset to act.
 pub struct Trained {
-    /// What the run does.
+    /// The configuration of the run.
     pub config: RunConfig,
     /// The agent.
     pub agent: Learner,
-    /// Where its weights are from.
+    /// The checkpoint of its weights.
     pub checkpoint: Checkpoint,
 }
 
@@ -305,7 +305,7 @@ impl std::fmt::Debug for Trained {
 }
 
 impl Trained {
-    /// Reads the checkpoint of a step, or the latest one.
+    /// Opens the checkpoint of a step, or the latest one.
     pub fn open(run: &Path, step: Option<u64>, resources: &Resources) -> Result<Self, Error> {
         let config = read_config(run)?;
         let checkpoints = RunDir::checkpoints_of(run);
@@ -324,12 +324,12 @@ impl Trained {
         Ok(Trained { config, agent, checkpoint })
     }
 
-    /// The data that it learned from.
+    /// The training data.
     pub fn data(&self) -> Result<Dataset, Error> {
         Ok(self.loaded()?.data)
     }
 
-    /// The episodes that it did not see, if there are any.
+    /// The held-out episodes, if there are any.
     pub fn held_out(&self) -> Result<Option<Dataset>, Error> {
         Ok(self.loaded()?.held_out)
     }
@@ -348,7 +348,8 @@ fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Resul
     Ok(Learner::new(config.setup()?.as_ref(), data, config.train.steps, config.seed, &pool)?)
 }
 
-/// The agent of a checkpoint, for the configuration of its run or of another one with the same networks.
+/// Restores an agent from a checkpoint, for the configuration of its run or of another one with the same
+/// networks.
 fn of_checkpoint(
     checkpoint: &Checkpoint,
     config: &RunConfig,
@@ -362,13 +363,13 @@ fn of_checkpoint(
     Ok(agent)
 }
 
-/// What the actions of a run are outside.
+/// The action space of a run, in physical units.
 pub(crate) fn action_space_of(run: &Path) -> Result<ActionSpace, Error> {
     let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
     Ok(checkpoint.state.blueprint.action_space())
 }
 
-/// The agent of another run, to continue training on other data.
+/// The agent of another run, to continue training on new data.
 fn agent_of(
     from: &Path,
     config: &RunConfig,
@@ -403,8 +404,8 @@ fn agent_of(
     of_checkpoint(&checkpoint, config, resources)
 }
 
-/// What a checkpoint must agree with: all of the configuration but the place of the data and the length of the run, which
-/// `resume` may change.
+/// What a checkpoint must match: the configuration except the location of the data and the length of the run,
+/// which `resume` may change.
 fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Result<Identity, Error> {
     Ok(Identity {
         task: config.problem.to_string(),
@@ -425,7 +426,7 @@ fn load(config: &RunConfig) -> Result<Loaded, Error> {
     config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)
 }
 
-/// When to log, evaluate and save. However short a run is, its curves have twenty points.
+/// When to log, evaluate and save. Even a short run gets at least twenty points per curve.
 fn schedule(config: &RunConfig) -> Schedule {
     let train = &config.train;
     Schedule {
@@ -439,7 +440,7 @@ fn schedule(config: &RunConfig) -> Schedule {
     }
 }
 
-/// How a run is evaluated: beside training where there are processors for both.
+/// How a run is evaluated: in parallel with training if there are enough processors.
 fn evaluator(config: &RunConfig, data: &Dataset, resources: &Resources) -> Result<Option<Evaluator>, Error> {
     let episodes = config.train.eval_episodes;
     if episodes == 0 || !config.problem.has_environment() {

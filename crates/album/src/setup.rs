@@ -1,4 +1,4 @@
-//! What cargo alone does not install: a Python environment for OGBench and gymnasium, tried out before it is called
+//! Installs what cargo cannot: a Python environment for OGBench and gymnasium, tested before it counts as
 //! ready.
 
 use crate::error::Error;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A Python environment that works.
+/// A working Python environment.
 #[derive(Debug, Serialize)]
 pub struct Installation {
     /// Its folder.
@@ -24,29 +24,29 @@ pub struct Installation {
     pub interpreter: PathBuf,
     /// Versions of its packages.
     pub versions: BTreeMap<String, String>,
-    /// What was tried.
+    /// The environments that were tried.
     pub environments: Vec<Trial>,
-    /// What else it can do, and how to use it.
+    /// What else is available, and how to use it.
     #[serde(skip)]
     pub advice: String,
 }
 
-/// A few steps in an environment.
+/// A short trial of an environment.
 #[derive(Debug, Serialize)]
 pub struct Trial {
     /// Its name.
     pub environment: String,
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub observation_dim: usize,
-    /// Numbers in an action.
+    /// Dimension of an action.
     pub action_dim: usize,
-    /// Steps of an episode.
+    /// Length of an episode in steps.
     pub horizon: usize,
-    /// Until a worker was ready, with its packages loaded and its environment made.
+    /// Time until a worker was ready, with its packages loaded and its environment created.
     pub start_seconds: f64,
-    /// Of the first reset.
+    /// Time of the first reset.
     pub reset_seconds: f64,
-    /// Mean of a few steps.
+    /// Mean time of a step.
     pub step_seconds: f64,
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for Installation {
     }
 }
 
-/// One task of each family, the quickest.
+/// The fastest task of each family.
 const TASKS: [&str; 7] = [
     "pointmaze-medium-navigate-singletask-v0",
     "antmaze-medium-navigate-singletask-v0",
@@ -76,15 +76,16 @@ const TASKS: [&str; 7] = [
     "puzzle-3x3-play-singletask-v0",
 ];
 
-/// Environments of gymnasium that need no further package: continuous actions, discrete ones, discrete states.
+/// Gymnasium environments without further dependencies: continuous actions, discrete actions, discrete
+/// states.
 const IDS: [&str; 3] = ["gymnasium:Pendulum-v1", "gymnasium:CartPole-v1", "gymnasium:FrozenLake-v1"];
 
-/// Writes Minari's files.
+/// Needed to write Minari files.
 const H5PY: &str = "h5py";
 
 const STEPS: usize = 5;
 
-/// Makes an environment with ogbench at `path`, or in the cache, from a Python; `say` receives progress messages.
+/// Creates an environment with ogbench at `path`, or in the cache; `say` receives progress messages.
 pub fn ogbench(path: Option<&Path>, python: &Path, say: &mut dyn FnMut(&str)) -> Result<Installation, Error> {
     let mut trials = Vec::new();
     for task in TASKS {
@@ -97,8 +98,8 @@ pub fn ogbench(path: Option<&Path>, python: &Path, say: &mut dyn FnMut(&str)) ->
     try_all(folder, &python, trials, advice + &export(path, &python), say)
 }
 
-/// Makes the same environment as [`ogbench`], which has gymnasium, or takes the one that is there, and installs further
-/// packages. Those that are pinned keep their versions.
+/// Creates the environment of [`ogbench`], which includes gymnasium, or reuses it, and installs further
+/// packages. Pinned packages keep their versions.
 pub fn gymnasium(
     path: Option<&Path>,
     python: &Path,
@@ -116,7 +117,7 @@ pub fn gymnasium(
     try_all(folder, &python, trials, advice + &export(path, &python), say)
 }
 
-/// An environment outside the cache is found by a variable.
+/// An environment outside the cache is found through an environment variable.
 fn export(path: Option<&Path>, python: &Python) -> String {
     let line = format!("\nto use it:\n  export {}={}", python::VARIABLE, python.interpreter().display());
     path.map_or_else(String::new, |_| line)
@@ -128,7 +129,7 @@ fn environment(
     say: &mut dyn FnMut(&str),
 ) -> Result<(PathBuf, Python), Error> {
     let path = match path {
-        // The interpreter must be found from any directory.
+        // Absolute, so that the interpreter is found from any directory.
         Some(path) => std::path::absolute(path).map_err(Error::io(path))?,
         None => python::default_folder().map_err(failure)?,
     };
@@ -152,8 +153,8 @@ fn try_all(
     Ok(Installation { path, interpreter, versions, environments, advice })
 }
 
-/// Starts an episode and takes a few steps. The worker checks that an environment of OGBench has the shape in album's
-/// table.
+/// Starts an episode and takes a few steps. The worker checks that an OGBench environment has the shapes in
+/// album's table.
 fn try_out(
     environment: String,
     suite: Suite,
@@ -191,7 +192,7 @@ fn try_out(
     })
 }
 
-/// Waits for the answer of slot 0; returns whether the episode is over.
+/// Waits for the answer of slot 0; returns whether the episode has ended.
 fn answer(envs: &mut dyn EnvPool, environment: &str) -> Result<bool, EnvError> {
     loop {
         match envs.wait()?.pop() {

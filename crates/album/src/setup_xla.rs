@@ -1,4 +1,5 @@
-//! `album setup xla`: a PJRT plugin, fetched as a Python package or named, and tried out before it is called ready.
+//! `album setup xla`: a PJRT plugin, installed from a Python package or given as a file, and tested before it
+//! counts as ready.
 
 use crate::error::Error;
 use crate::setup::failure;
@@ -12,13 +13,14 @@ use std::process::{Command, Stdio};
 /// Where a plugin comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plugin {
-    /// A package: its short name.
+    /// A Python package, by its short name.
     Package(&'static str),
-    /// A library that is there already.
+    /// An existing library.
     Library(PathBuf),
 }
 
-/// Short name, what pip installs, and the library in it. The versions are those whose interface album is bound to.
+/// Short name, pip requirement, and the library inside. The versions match the interface that album is bound
+/// to.
 const PACKAGES: [[&str; 3]; 4] = [
     ["cpu", "xla-cpu-pjrt==0.0.1", "xla_cpu_pjrt.so"],
     ["cuda12", "jax-cuda12-plugin[with-cuda]==0.8.1", "xla_cuda_plugin.so"],
@@ -41,12 +43,12 @@ impl std::str::FromStr for Plugin {
     }
 }
 
-/// A plugin that works.
+/// A working plugin.
 #[derive(Debug, Serialize)]
 pub struct XlaInstallation {
     /// The library.
     pub library: PathBuf,
-    /// Its devices, in order: `--device xla:N` is the one of number N.
+    /// Its devices in order: `--device xla:N` is device N.
     pub devices: Vec<String>,
 }
 
@@ -59,8 +61,8 @@ impl fmt::Display for XlaInstallation {
     }
 }
 
-/// Fetches a plugin with the pip of a Python, or takes a library that is there; tries it out in a process of its own, which
-/// `album` starts with the library as its last argument; and makes it the plugin of `--device xla`.
+/// Installs a plugin with pip, or takes an existing library; tests it in a separate `album` process, which
+/// gets the library as its last argument; and makes it the plugin of `--device xla`.
 pub fn xla(
     plugin: &Plugin,
     python: &Path,
@@ -105,7 +107,7 @@ fn fetched(name: &str, python: &Path, say: &mut dyn FnMut(&str)) -> Result<PathB
     })
 }
 
-/// A file of this name in a folder or below it.
+/// Finds a file by name in a folder or below it.
 fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {

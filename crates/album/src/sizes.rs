@@ -1,11 +1,11 @@
-//! Data with the sizes of antmaze-large, on which the paper measures cost.
+//! Data with the sizes of antmaze-large, which the paper measures cost on.
 
 use crate::error::Error;
 use album_base::rng;
 use album_data::{Dataset, Rows};
 
-/// Random data: what is in it does not matter to the time of a step, except that a share of hinges is active as in
-/// training. Episodes have 1000 steps.
+/// Random data: its contents do not affect the time of a step, except that a realistic share of hinges is
+/// active. Episodes have 1000 steps.
 pub fn antmaze_large(episodes: usize) -> Result<Dataset, Error> {
     let (observation_dim, action_dim, rows) = (29, 8, episodes * 1001);
     let mut draw = rng::stream(0, "bench");

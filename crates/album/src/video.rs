@@ -9,19 +9,19 @@ use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// The last frame stays for this many hundredths of a second.
+/// How long the last frame stays, in hundredths of a second.
 const PAUSE: u16 = 100;
 
-/// Number of pixels that the palette is chosen from.
+/// Number of pixels sampled to choose the palette.
 const SAMPLE: usize = 40_000;
 
-/// Writes frames as a GIF that loops at `fps` frames a second.
+/// Writes frames as a looping GIF at `fps` frames per second.
 ///
 /// All frames share 256 colours, and each stores only the rectangle that differs from the previous one.
 pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Error> {
     let refuse = |what: String| Error::Config(format!("{}: {what}", path.display()));
     let Some(first) = frames.first() else {
-        return Err(refuse("found no frames; the environment cannot draw".into()));
+        return Err(refuse("found no frames; the environment cannot render".into()));
     };
     let (Ok(width), Ok(height)) = (u16::try_from(first.width), u16::try_from(first.height)) else {
         return Err(refuse(format!(
@@ -66,7 +66,7 @@ pub fn write_gif(path: &Path, frames: &[Frame], fps: f64) -> Result<(), Error> {
     file.commit().map_err(Error::io(path))
 }
 
-/// The rows and columns in which pixels differ from the previous frame; all for the first. Never empty.
+/// The rectangle that differs from the previous frame; the whole frame for the first. Never empty.
 fn changed(
     before: Option<&[u8]>,
     now: &[u8],
@@ -80,7 +80,7 @@ fn changed(
     (first / width..last / width + 1, left..right + 1)
 }
 
-/// A palette, and the nearest of its colours for each colour seen so far.
+/// A palette, with a cache of the nearest palette index for each colour seen.
 struct Colours {
     palette: NeuQuant,
     nearest: HashMap<[u8; 3], u8>,
@@ -99,7 +99,7 @@ impl Colours {
         self.palette.color_map_rgb()
     }
 
-    /// The index into the palette of each pixel of a frame.
+    /// The palette index of each pixel of a frame.
     fn pixels(&mut self, frame: &Frame) -> Vec<u8> {
         let Self { palette, nearest } = self;
         let mut place = |&[r, g, b]: &[u8; 3]| {
@@ -113,7 +113,7 @@ impl Colours {
 mod tests {
     use super::*;
 
-    /// A disc that moves over a shaded ground.
+    /// A disc that moves over a shaded background.
     fn frame(time: usize) -> Frame {
         let (width, height) = (60_usize, 40_usize);
         let rgb = (0..width * height).flat_map(|place| {
@@ -148,7 +148,7 @@ mod tests {
     fn a_viewer_sees_the_frames() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("episode.gif");
-        // The third equals the second: nothing changes.
+        // The third frame equals the second: nothing changes.
         let frames = [frame(0), frame(1), frame(1), frame(5), frame(9)];
         write_gif(&path, &frames, 20.0).unwrap();
         let (screens, delays) = shown(&path);
@@ -179,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("episode.gif");
         let message = write_gif(&path, &[], 10.0).unwrap_err().to_string();
-        assert!(message.ends_with("found no frames; the environment cannot draw"));
+        assert!(message.ends_with("found no frames; the environment cannot render"));
         let other = Frame { width: 2, height: 1, rgb: vec![0; 6] };
         let message = write_gif(&path, &[frame(0), other], 10.0).unwrap_err().to_string();
         assert!(message.contains("found frames of (2, 1) and of (60, 40) pixels"), "{message}");

@@ -17,22 +17,22 @@
 //! L(psi) = - E[ Q(s, pi(s)) ] / sg(E|Q|) + alpha_BC E[ |pi(s) - a|^2 ]                     (ddpgbc)
 //! ```
 //!
-//! Beyond the paper, for data that nobody has tuned alpha_BC for: weighted regression, which never asks Q about actions
-//! that were not taken.
+//! Beyond the paper, for data that nobody has tuned alpha_BC for: advantage-weighted regression, which never
+//! queries Q at actions that are not in the data.
 //!
 //! ```text
 //! L(psi) = E[ w |pi(s) - a|^2 ],   w = min( exp(alpha_AWR A / E|A|), 100 ),   A = Q(s,a) - V(s)   (awr)
 //! ```
 //!
-//! Where actions are discrete, Q has an output for each choice and the critic's loss is the same at the one taken. The
-//! policy, beyond the paper, is either of
+//! With discrete actions, Q has an output for each choice and the critic loss is evaluated at the recorded
+//! one. The policy, beyond the paper, is either of
 //!
 //! ```text
 //! L(psi) = - E[ w log pi(a|s) ],   w = min( exp(alpha A / sg(E|A|)), 100 ),   A = Q(s,a) - V(s)          (awr)
 //! L(psi) = - E[ log pi(a|s) ],     acts by argmax Q(s,a) where pi(a|s) >= threshold max pi(.|s)          (best)
 //! ```
 //!
-//! and never the plain argmax of Q: nothing holds the values of actions that the data does not have.
+//! and never the plain argmax of Q: nothing constrains the values of actions that are not in the data.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -61,25 +61,25 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Squash {
-    /// Clipped to [-1, 1] before Q sees it; the BC term sees the mean itself.
+    /// Clipped to [-1, 1] before Q sees it; the BC term uses the mean itself.
     #[default]
     Clip,
     /// `tanh(mean)` throughout.
     Tanh,
 }
 
-/// How the policy follows from the values where actions are discrete.
+/// Policy extraction for discrete actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiscretePolicy {
-    /// Cross-entropy to the data's actions, weighted by their advantages; acts by the most likely choice.
+    /// Cross-entropy to the recorded actions, weighted by their advantages; acts by the most likely choice.
     Awr,
-    /// The best Q among the choices that the data supports.
+    /// The highest Q among the choices that the data supports.
     #[default]
     Best,
 }
 
-/// Hyperparameters. Defaults are the paper's; what begins with `discrete_` matters to discrete actions only.
+/// Hyperparameters. Defaults are the paper's; those prefixed with `discrete_` apply to discrete actions only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -89,60 +89,61 @@ pub struct Config {
     /// The critic.
     #[serde(flatten)]
     pub critic: HingeCritic,
-    /// Weight of the behaviour cloning term of the actor; chosen per environment.
+    /// Weight of the actor's behaviour cloning term; chosen per environment.
     pub alpha_bc: f64,
     /// Learning rate of the actor.
     pub actor_lr: f64,
-    /// Act with a moving average of the actor's weights, of which each update is this share; 0 acts with the weights
+    /// Rate of the moving average of the actor's weights that the policy acts with; 0 acts with the weights
     /// themselves.
     pub actor_average: f64,
     /// Divide Q by the mean of |Q| in the actor loss.
     pub normalize_q: bool,
     /// How the actor's mean becomes an action.
     pub squash: Squash,
-    /// How a Gaussian policy follows from the values: `ddpgbc` or `awr`.
+    /// Policy extraction with continuous actions: `ddpgbc` or `awr`.
     pub extraction: Extraction,
-    /// `awr`, Gaussian or discrete: inverse temperature of the advantage, in units of its mean size.
+    /// `awr`, continuous or discrete: inverse temperature of the advantage, in units of its mean absolute
+    /// value.
     pub alpha_awr: f64,
-    /// How a discrete policy follows from the values: `best` or `awr`.
+    /// Policy extraction with discrete actions: `best` or `awr`.
     pub discrete_policy: DiscretePolicy,
-    /// `best`: the least probability of a choice, as a share of the largest, above 0 and at most 1.
+    /// `best`: the smallest probability of an eligible choice relative to the largest, above 0 and at most 1.
     pub discrete_threshold: f64,
 }
 
-/// How a Gaussian policy follows from the values.
+/// Policy extraction with continuous actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extraction {
-    /// Ascent of Q with behaviour cloning.
+    /// Gradient ascent on Q with behaviour cloning (DDPG+BC).
     #[default]
     DdpgBc,
     /// Advantage-weighted regression.
     Awr,
 }
 
-/// Hyperparameters of the critic, which other agents may have too.
+/// Hyperparameters of the critic, shared by other agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HingeCritic {
     /// Length of the recorded rollouts.
     pub k: usize,
-    /// Weights of objective and penalties.
+    /// Weights of the objective and the penalties.
     #[serde(flatten)]
     pub coefficients: Coefficients,
     /// Learning rate of Q and V.
     pub critic_lr: f64,
     /// Treat y_K as a constant in the update.
     pub stop_gradient: bool,
-    /// Critics; each has its own losses, which are averaged, and the actor follows their mean.
+    /// Number of critics; their losses are averaged, and the actor follows their mean.
     pub ensemble: usize,
-    /// What becomes of a rollout that the end of its trajectory cuts short: `truncate`, `drop` or `qc_valid`.
+    /// Treatment of rollouts cut short by the end of their trajectory: `truncate`, `drop` or `qc_valid`.
     pub kstep_tail: KStepTail,
-    /// What follows a solved task in a rollout: `stop` or `qc_sum`.
+    /// Treatment of rewards after the task is solved within a rollout: `stop` or `qc_sum`.
     pub kstep_after_goal: AfterGoal,
 }
 
-/// The discount of the paper, in all environments.
+/// The paper's discount factor, in all environments.
 pub(crate) const GAMMA: f64 = 0.995;
 
 impl Default for Config {
@@ -178,7 +179,7 @@ impl Default for HingeCritic {
 }
 
 impl HingeCritic {
-    /// Refuses what is outside its domain.
+    /// Refuses values out of range.
     pub fn check(&self) -> Result<(), AgentError> {
         let c = &self.coefficients;
         positive(&[("omega_q", c.omega_q), ("omega_v", c.omega_v), ("critic_lr", self.critic_lr)])?;
@@ -186,7 +187,7 @@ impl HingeCritic {
         at_least_one(&[("k", self.k), ("ensemble", self.ensemble)])
     }
 
-    /// The condition that keeps the values from falling without bound.
+    /// The condition that keeps the values bounded from below.
     pub fn boundedness(&self, gamma: f64) -> BoundednessCondition {
         let (gradient, formula) = if self.stop_gradient {
             (Gradient::Detached, "lambda_b (1 - gamma) + 2 lambda_k")
@@ -197,25 +198,25 @@ impl HingeCritic {
         BoundednessCondition { sides, formula }
     }
 
-    /// The windows of data.
+    /// The segments of the data.
     pub(crate) fn segments(&self, gamma: f64) -> SegmentConfig {
         let (tail, after_goal) = (self.kstep_tail, self.kstep_after_goal);
         SegmentConfig { k: self.k, gamma, tail, after_goal, ..SegmentConfig::default() }
     }
 
-    /// Makes Q and V.
+    /// Creates Q and V.
     pub(crate) fn networks(&self, sizes: Sizes, hidden: &[usize], nets: &mut Networks) -> [NetworkId; 2] {
         let q = sizes.q_spec(|inputs| value_spec(inputs, hidden)).members(self.ensemble);
         [nets.value("q", q, self.critic_lr), nets.value("v", value_spec(sizes.s, hidden), self.critic_lr)]
     }
 }
 
-/// The boundedness condition of a configuration, in numbers and in words.
+/// The boundedness condition of a configuration, as numbers and as text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoundednessCondition {
-    /// Both sides.
+    /// Both sides of the inequality.
     pub sides: Boundedness,
-    /// The left side in words.
+    /// The left side as a formula.
     pub formula: &'static str,
 }
 
@@ -268,13 +269,13 @@ struct Album {
     q: NetworkId,
     v: NetworkId,
     actor: NetworkId,
-    /// The actor, or the average of its weights.
+    /// The actor, or the moving average of its weights.
     acting: NetworkId,
     head: Head,
 }
 
 impl Album {
-    /// The loss of a Gaussian policy; `awr` takes its advantages from values at the same parameters.
+    /// The loss of a Gaussian policy; `awr` takes the advantages from values at the same parameters.
     fn actor_loss<'t>(
         &self,
         nets: &Networks,
@@ -306,7 +307,7 @@ impl Album {
         actor
     }
 
-    /// The loss of a policy of choices, from values at the same parameters.
+    /// The loss of a discrete policy, from values at the same parameters.
     fn discrete_actor_loss<'t>(
         &self,
         nets: &Networks,
@@ -348,7 +349,8 @@ impl Algorithm for Album {
         Loss { total: critic.loss + actor, measures }
     }
 
-    /// The mean of the Gaussian policy; of choices, the most likely or the best that the data supports.
+    /// Acts by the mean of the Gaussian; with discrete actions, by the most likely or the best supported
+    /// choice.
     fn decide(&self, nets: &Networks) -> Decide {
         let actor = nets[self.acting].clone();
         if let Head::Choices(n) = self.head {
@@ -383,10 +385,10 @@ impl Algorithm for Album {
     }
 }
 
-/// The critic's loss and its terms.
+/// The critic loss and its terms.
 pub(crate) struct CriticLoss<'t> {
     pub(crate) loss: Var<'t>,
-    /// Q(s,a) of every member.
+    /// Q(s,a) of every ensemble member.
     q: Var<'t>,
     /// V(s).
     v: Var<'t>,
@@ -399,13 +401,14 @@ impl<'t> CriticLoss<'t> {
     }
 }
 
-/// `min( exp(alpha A / E|A|), 100 )`: in units of the mean size of the advantage, one alpha suits rewards of any scale.
+/// `min( exp(alpha A / E|A|), 100 )`: relative to the mean absolute advantage, one alpha suits any reward
+/// scale.
 fn advantage_weight(advantage: Var<'_>, alpha: f64) -> Var<'_> {
     let unit = advantage / (advantage.abs().mean().detach() + 1e-6);
     (alpha as f32 * unit).exp().clip(0.0, 100.0)
 }
 
-/// The critic loss of the paper for the networks (Q, V).
+/// The paper's critic loss for the networks (Q, V).
 pub(crate) fn critic_loss<'t>(
     c: &HingeCritic,
     gamma: f64,
@@ -416,7 +419,7 @@ pub(crate) fn critic_loss<'t>(
 ) -> CriticLoss<'t> {
     let (tape, b) = (x.tape, x.rows());
     let (w, f) = (&c.coefficients, |x: f64| x as f32);
-    // V sees s and s' in one product; s_K needs no activations kept where y_K carries no gradient.
+    // V processes s and s' in one pass; s_K needs no stored activations unless y_K carries a gradient.
     let values = tape.apply(&nets[v], x.states(0, 2));
     let v_next = values.slice_rows(b, 2 * b);
     let v_last = if c.stop_gradient {

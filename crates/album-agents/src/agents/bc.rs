@@ -1,4 +1,5 @@
-//! Behaviour cloning by maximum likelihood: a Gaussian policy with constant deviation 1, or the probabilities of choices.
+//! Behaviour cloning by maximum likelihood: a Gaussian policy with standard deviation 1, or a categorical
+//! policy.
 //!
 //! ```text
 //! L(psi) = E[ 1/2 |a - pi(s)|^2 ] + const       (continuous)

@@ -8,15 +8,18 @@
 //! L(psi)   = L_c - eta E[Q_i(s, pi)] / sg(E|Q_j(s, pi)|),     (i, j) = (1, 2) or (2, 1) with equal chance
 //! ```
 //!
-//! `d` is the number of action dimensions; `t_1 = 0.002, ..., t_N = 80` with `t^(1/7)` evenly spaced; N grows from 2 to
-//! 150 and starts anew every `schedule_steps` steps; `n` is uniform on `1..N-1`. With `q_norm`, `y` is divided by its
-//! deviation in the batch; with `max_q_backup`, each `Qbar_i` is the largest over ten actions. An action of `f` starts at `80 z`; at each level `t` of 80, ..., 2 (evenly spaced) noise
-//! `sqrt(t^2 - 0.002^2) z` is added (not at the first) and `f(., t)` is applied; it is clipped to [-1, 1] at the end.
-//! The critic is updated first, then the actor with the new critic, then the targets with the new weights. Draws the
-//! noise of `a'` level by level, `z`, `n`, the noise of `pi` level by level, and which Q is maximised (one draw
-//! per row, of which the first counts).
+//! `d` is the number of action dimensions; `t_1 = 0.002, ..., t_N = 80` with `t^(1/7)` evenly spaced; N grows
+//! from 2 to 150 and starts over every `schedule_steps` steps; `n` is uniform on `1..N-1`. With `q_norm`, `y`
+//! is divided by its standard deviation in the batch; with `max_q_backup`, each `Qbar_i` is the largest over
+//! ten actions. Sampling an action from `f` starts at `80 z`; at each level `t` of 80, ..., 2 (evenly spaced)
+//! noise `sqrt(t^2 - 0.002^2) z` is added (except at the first) and `f(., t)` is applied; the result is
+//! clipped to [-1, 1].
+//! The critic is updated first, then the actor with the new critic, then the targets with the new weights.
+//! Draws the noise of `a'` level by level, `z`, `n`, the noise of `pi` level by level, and which Q is
+//! maximised (one draw per row, of which the first is used).
 //!
-//! Acts by one of `num_samples` actions of `f`, drawn with probabilities proportional to `exp(min_i Qbar_i(s, a))`.
+//! Acts by one of `num_samples` actions sampled from `f`, drawn with probabilities proportional to `exp(min_i
+//! Qbar_i(s, a))`.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};
@@ -38,18 +41,18 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
     include_str!("../../presets/cac.toml"),
 );
 
-/// Where noise begins and ends.
+/// The smallest and largest noise level.
 const LEAST: f64 = 0.002;
 const MOST: f64 = 80.0;
-/// The lowest level of sampling.
+/// The lowest noise level of sampling.
 const LOWEST: f64 = 2.0;
-/// The deviation of the actions that `f` is scaled for.
+/// The standard deviation of actions that `f` is scaled for.
 const SIGMA_DATA: f64 = 0.5;
-/// Columns of the features of time.
+/// Number of time features.
 const FEATURES: usize = 16;
-/// Boundaries at the first and at the last step of a schedule.
+/// Number of boundaries at the first and last step of a schedule.
 const SCALES: [f64; 2] = [2.0, 150.0];
-/// Actions that `max_q_backup` chooses from.
+/// Number of actions that `max_q_backup` maximises over.
 const BACKUP_ACTIONS: usize = 10;
 
 /// Hyperparameters. Defaults are those of the original code.
@@ -64,29 +67,29 @@ pub struct Config {
     pub critic: CriticConfig,
     /// Widths of the hidden layers of `F` (mish), each at least 1.
     pub policy_hidden: Vec<usize>,
-    /// Beyond the original: `F` sees `x / sqrt(t^2 + 0.25)`, which has the same size at every level of noise.
+    /// Beyond the original: `F` sees `x / sqrt(t^2 + 0.25)`, which has the same scale at every noise level.
     pub scale_input: bool,
     /// Beyond the original: layer normalisation in the critic, which keeps Q in range where `eta` is large.
     pub critic_layer_norm: bool,
     /// Weight of Q in the actor's loss, at least 0. Chosen per environment.
     pub eta: f64,
-    /// Levels of noise in sampling, at least 1.
+    /// Number of noise levels in sampling, at least 1.
     pub levels: usize,
-    /// How fast the moving average of the policy follows it, above 0 and at most 1.
+    /// Rate of the policy's moving average, above 0 and at most 1.
     pub ema_rate: f64,
-    /// Steps between its updates, at least 1.
+    /// Steps between updates of the moving average, at least 1.
     pub ema_every: u64,
-    /// The step of its first update.
+    /// Step of the first update of the moving average.
     pub ema_after: u64,
-    /// The largest norm of the gradient of the critic, and of the actor; 0 for no limit. Chosen per environment.
+    /// Gradient-norm limit of the critic, and of the actor; 0 for none. Chosen per environment.
     pub max_grad_norm: f64,
     /// Divide the targets of Q by their standard deviation in the batch. Chosen per environment.
     pub q_norm: bool,
-    /// Take the largest Q of ten actions in targets. Chosen per environment.
+    /// Use the largest Q of ten actions in targets. Chosen per environment.
     pub max_q_backup: bool,
-    /// Steps over which the number of boundaries grows before it starts anew; 0: once over the run.
+    /// Steps over which the number of boundaries grows before it starts over; 0: once over the run.
     pub schedule_steps: u64,
-    /// Actions of which one is drawn, at least 1.
+    /// Number of sampled actions, one of which is drawn, at least 1.
     pub num_samples: usize,
 }
 
@@ -158,7 +161,7 @@ impl Setup for Config {
     }
 }
 
-/// The policy, by the places of its networks.
+/// The policy, by the ids of its networks.
 #[derive(Clone, Copy)]
 struct Consistency {
     time: NetworkId,
@@ -167,7 +170,7 @@ struct Consistency {
 }
 
 impl Consistency {
-    /// `f(s, x, t)` with one time for each row.
+    /// `f(s, x, t)` with one time per row.
     fn f<'t>(
         &self,
         nets: Lookup<'_>,
@@ -184,7 +187,7 @@ impl Consistency {
         skip * x + out * through.apply(&nets[self.net], s.tape().concat_cols(&[seen, time, s]))
     }
 
-    /// Actions. `noise` is called once for each level.
+    /// Samples actions. `noise` is called once per level.
     fn sample<'t>(
         &self,
         nets: Lookup<'_>,
@@ -215,7 +218,7 @@ fn features(t: f64, row: &mut [f32]) {
     }
 }
 
-/// How many boundaries there are at a step of schedules of `period` steps.
+/// Number of boundaries at a step, for schedules of `period` steps.
 fn boundaries(step: u64, period: u64) -> usize {
     let [first, last] = SCALES;
     let period = period.max(1);
@@ -223,7 +226,7 @@ fn boundaries(step: u64, period: u64) -> usize {
     ((grown + first * first).sqrt() - 1.0).ceil() as usize + 1
 }
 
-/// The boundary of number `i`, from 0, of `n`.
+/// Boundary `i` of `n`, counted from 0.
 fn boundary(i: usize, n: usize) -> f64 {
     let (low, high) = (LEAST.powf(1.0 / 7.0), MOST.powf(1.0 / 7.0));
     (low + i as f64 / (n - 1) as f64 * (high - low)).powi(7)
@@ -238,14 +241,14 @@ struct Cac {
 }
 
 impl Cac {
-    /// The values of next states.
+    /// The values of the next states.
     fn v_next<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Var<'t> {
         let c = &self.config;
         let (rows, times) = (x.rows(), if c.max_q_backup { BACKUP_ACTIONS } else { 1 });
         let s_next = x.s_next().repeat_rows(times);
         let noise = || x.normal_rows(rows * times, self.a);
         let a_next = self.average.sample(nets, s_next, c.levels, Through::Frozen, noise);
-        // The members' values of all actions of a state side by side.
+        // The members' values of all actions of a state, side by side.
         let members = c.critic.ensemble;
         let q = self.critic.target(nets, s_next, a_next).reshape(rows, times * members);
         let of_action = |i: usize| q.slice_cols(i * members, (i + 1) * members);
@@ -289,7 +292,7 @@ impl Cac {
         let n = boundaries(x.step, period);
         let z = x.normal(self.a);
         let drawn = x.uniform(1);
-        // The boundary of number `u (n - 1) + up`, where `u` is uniform.
+        // The boundary with index `u (n - 1) + up`, where `u` is uniform.
         let at = |u: f64, up: usize| boundary((u * (n - 1) as f64) as usize + up, n);
         let f = |policy: &Consistency, up, through| {
             let time = move |u| at(u, up);

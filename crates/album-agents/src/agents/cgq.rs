@@ -1,5 +1,6 @@
-//! CGQ: chunk-guided Q-learning (Song, Park, Lee, 2026). A whole QC-FQL on chunks `c` of `h` actions and a whole FQL on
-//! single actions, trained together; the critic of single actions is pulled towards that of chunks:
+//! CGQ: chunk-guided Q-learning (Song, Park, Lee, 2026). A complete QC-FQL on chunks `c` of `h` actions and a
+//! complete FQL on single actions, trained together; the single-action critic is regularised towards the
+//! chunk critic:
 //!
 //! ```text
 //! L(Qc), L(psi_c) = those of QC-FQL
@@ -8,8 +9,8 @@
 //! L(psi) = FQL's actor loss
 //! ```
 //!
-//! `L_tau(u) = |tau - 1(u < 0)| u^2`. Acts by the policy of single actions. An update draws the noise of QC-FQL, then `z'`,
-//! then `x_0`, `t` and `z` of the actor of single actions.
+//! `L_tau(u) = |tau - 1(u < 0)| u^2`. Acts by the single-action policy. An update draws the noise of QC-FQL,
+//! then `z'`, then `x_0`, `t` and `z` of the single-action actor.
 
 use crate::agent::AgentError;
 use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorSpec, Columns};
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 pub const KIND: AgentKind =
     AgentKind::new::<Config>("cgq", "flow", "arXiv 2603.13971", include_str!("../../presets/cgq.toml"));
 
-/// Hyperparameters. Defaults are those of the published code; `h` is that of antmaze-large.
+/// Hyperparameters. Defaults are those of the published code; `h` is the value for antmaze-large.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -37,23 +38,23 @@ pub struct Config {
     /// Both critics.
     #[serde(flatten)]
     pub critic: CriticConfig,
-    /// Actions in a chunk and steps of its window, at least 1.
+    /// Number of actions in a chunk and of steps in its window, at least 1.
     pub h: usize,
-    /// Weight of the distillation of chunks, at least 0; chosen per environment.
+    /// Weight of the chunk policy's distillation, at least 0; chosen per environment.
     pub alpha: f64,
-    /// Weight of the distillation of single actions, at least 0; chosen per environment.
+    /// Weight of the single-action policy's distillation, at least 0; chosen per environment.
     pub step_alpha: f64,
-    /// Weight of what pulls Q towards the critic of chunks, at least 0; chosen per environment.
+    /// Weight of the regularisation of Q towards the chunk critic, at least 0; chosen per environment.
     pub beta: f64,
-    /// Its expectile, between 0 and 1; chosen per environment.
+    /// Expectile of that regularisation, between 0 and 1; chosen per environment.
     pub anchor_expectile: f64,
-    /// Weight of the one-step loss of Q, at least 0.
+    /// Weight of the one-step TD loss of Q, at least 0.
     pub beta_td: f64,
-    /// Steps of Euler's method from noise to actions, at least 1.
+    /// Euler steps from noise to actions, at least 1.
     pub flow_steps: usize,
     /// Divide Q by the mean of |Q| in the actor losses.
     pub normalize_q_loss: bool,
-    /// LayerNorm in the networks of the actors.
+    /// LayerNorm in the actors' networks.
     pub actor_layer_norm: bool,
 }
 
@@ -122,7 +123,7 @@ struct Cgq {
     actor: Actor,
 }
 
-/// The names of the losses of the actor of chunks.
+/// Names of the losses of the chunk actor.
 const CHUNK_ACTOR: Columns = [
     "chunk_actor/actor_loss",
     "chunk_actor/bc_flow_loss",
@@ -133,7 +134,7 @@ const CHUNK_ACTOR: Columns = [
 ];
 
 impl Cgq {
-    /// L(Q), which is pulled towards Q of chunks.
+    /// L(Q), regularised towards the chunk critic.
     fn critic_loss<'t>(
         &self,
         nets: &Networks,

@@ -1,5 +1,6 @@
-//! DEAS: detached value learning with action sequences (Kim et al., 2025), written from a description: its code was not at
-//! hand. IQL on sequences `c` of `h` actions, with values that are categorical distributions and two discounts:
+//! DEAS: detached value learning with action sequences (Kim et al., 2025), written from a description,
+//! because its code was not available. IQL on sequences `c` of `h` actions, with categorical value
+//! distributions and two discounts:
 //!
 //! ```text
 //! L(Q)   = E[ w sum_i H( HLGauss(y), Q_i(s,c) ) / N ],   y = r_0 + ... + gamma_1^(h-1) r_(h-1) + gamma_2^h m_h V(s_h)
@@ -7,9 +8,9 @@
 //! L(psi) = FQL's actor loss over sequences, the flow only at valid actions, Q = mean_i Q_i(s,c)
 //! ```
 //!
-//! `H(p, q)` is the cross-entropy of distributions; where `Q` and `V` are numbers, they are the expectations. `w` is 1 where
-//! the window lies inside its episode, else 0. A sequence is executed to its end before the next decision. An update
-//! draws `x_0`, `t` and `z` of the actor.
+//! `H(p, q)` is the cross-entropy of distributions; where `Q` and `V` are numbers, they are the expectations.
+//! `w` is 1 if the window lies inside its episode, else 0. A sequence is executed to its end before the next
+//! decision. An update draws `x_0`, `t` and `z` of the actor.
 
 use crate::agent::AgentError;
 use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorSpec};
@@ -32,7 +33,7 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
     include_str!("../../presets/deas.toml"),
 );
 
-/// Where the range of values comes from.
+/// Source of the value range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Support {
@@ -43,7 +44,7 @@ pub enum Support {
     Given,
 }
 
-/// Hyperparameters. What the description does not tell is marked.
+/// Hyperparameters. Those that the description does not specify are marked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -53,17 +54,17 @@ pub struct Config {
     /// The critic.
     #[serde(flatten)]
     pub critic: CriticConfig,
-    /// Actions in a sequence and steps of its window, at least 1.
+    /// Number of actions in a sequence and of steps in its window, at least 1.
     pub h: usize,
     /// Discount within a sequence (`gamma_1`), between 0 and 1.
     pub gamma_1: f64,
     /// The expectile that V estimates, between 0 and 1. Not in the description: IQL's.
     pub expectile: f64,
-    /// Bins of a distribution, at least 2. Not in the description.
+    /// Number of bins of a distribution, at least 2. Not in the description.
     pub bins: usize,
-    /// Standard deviation of a target in widths of a bin, positive.
+    /// Standard deviation of a target in bin widths, positive.
     pub sigma: f64,
-    /// Where the range of the bins comes from: `data` or `given`.
+    /// Source of the range of the bins: `data` or `given`.
     pub support: Support,
     /// Lower end of a given range, in units of scaled rewards.
     pub v_min: f64,
@@ -71,11 +72,11 @@ pub struct Config {
     pub v_max: f64,
     /// Weight of the distillation, at least 0; chosen per environment.
     pub alpha: f64,
-    /// Steps of Euler's method from noise to actions, at least 1.
+    /// Euler steps from noise to actions, at least 1.
     pub flow_steps: usize,
     /// Divide Q by the mean of |Q| in the actor loss.
     pub normalize_q_loss: bool,
-    /// LayerNorm in the networks of the actor.
+    /// LayerNorm in the actor's networks.
     pub actor_layer_norm: bool,
 }
 
@@ -155,8 +156,8 @@ impl Setup for Config {
 }
 
 impl Config {
-    /// The 1st and the 99th percentile of the returns that follow the transitions of the data, discounted like the
-    /// values and without any bootstrap at the end of an episode.
+    /// The 1st and 99th percentile of the returns-to-go of the data, discounted like the values and without a
+    /// bootstrap at the end of an episode.
     fn range(&self, data: &Dataset) -> [f32; 2] {
         let n = data.len();
         let rewards: Vec<f64> = (0..n).map(|i| data.reward(i).into()).collect();
@@ -177,7 +178,7 @@ impl Config {
             (self.common.reward_scale * returns.get(rank).copied().unwrap_or(0.0)) as f32
         };
         let (low, high) = (at(0.01), at(0.99));
-        // Where all returns are equal there is no width to divide into bins.
+        // If all returns are equal, there is no range to divide into bins.
         if high > low { [low, high] } else { [low - 0.5, low + 0.5] }
     }
 }
@@ -188,7 +189,7 @@ struct Deas {
     critic: Critic,
     actor: Actor,
     bins: Bins,
-    /// Columns of one action.
+    /// Dimension of a single action.
     a: usize,
 }
 
@@ -285,7 +286,7 @@ mod tests {
         let [low, high] = config().range(&data([-1.0; 7], [1.0; 7]));
         assert!((high + 10.0).abs() < 1e-6, "the last transition: {high}");
         assert!((low + 10.0 * 1.5 * (1.0 + 0.64 + 0.64 * 0.64)).abs() < 1e-5, "the first one: {low}");
-        // Solved in the fourth state: what follows does not count, but the window is summed to its end.
+        // Solved in the fourth state: later windows do not count, but the window itself is summed to its end.
         let solved = [1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0];
         let [low, _] = config().range(&data([-1.0; 7], solved));
         assert!((low + 10.0 * 1.5 * 1.64).abs() < 1e-5, "{low}");

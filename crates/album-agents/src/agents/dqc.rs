@@ -1,5 +1,6 @@
-//! DQC: decoupled Q-chunking (Li, Park, Levine, 2025), as CGQ's code has it for single tasks. A critic of long chunks `c`
-//! of `h` actions, of which the critic of the first `ha` actions `b` and the policy only know what is distilled:
+//! DQC: decoupled Q-chunking (Li, Park, Levine, 2025), following CGQ's code for single tasks. A critic of
+//! long chunks `c` of `h` actions, distilled into a critic of the first `ha` actions `b`, which guides the
+//! policy:
 //!
 //! ```text
 //! L(Qc)  = E[ w sum_i (Qc_i(s,c) - y)^2 / N ],     y = r_0 + ... + gamma_1^(h-1) r_(h-1) + gamma^h m_h V(s_h)
@@ -10,8 +11,8 @@
 //! l_k(u) = |k - 1(u < 0)| u^2    (expectile)    or    |k - 1(u < 0)| |u|    (quantile)
 //! ```
 //!
-//! `w` is 1 where the window lies inside its episode, else 0; means divide by the whole batch. Acts by the best of `num_samples`
-//! samples of the flow, by `agg_i Q_i`. An update draws `x_0`, then `t`.
+//! `w` is 1 if the window lies inside its episode, else 0; means divide by the whole batch. Acts by the best
+//! of `num_samples` samples of the flow, by `agg_i Q_i`. An update draws `x_0`, then `t`.
 
 use crate::agent::AgentError;
 use crate::agents::qc_fql::segments;
@@ -33,13 +34,13 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
     include_str!("../../presets/dqc.toml"),
 );
 
-/// A loss whose minimum is not the mean but lies above or below.
+/// An asymmetric regression loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Asymmetric {
-    /// Weighted squares.
+    /// Weighted squared errors.
     Expectile,
-    /// Weighted distances.
+    /// Weighted absolute errors.
     Quantile,
 }
 
@@ -52,7 +53,7 @@ impl Asymmetric {
     }
 }
 
-/// Hyperparameters. Defaults are those of the code for single tasks; `h` is that of antmaze-large.
+/// Hyperparameters. Defaults are those of the code for single tasks; `h` is the value for antmaze-large.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -62,23 +63,25 @@ pub struct Config {
     /// The critics.
     #[serde(flatten)]
     pub critic: CriticConfig,
-    /// Discount of the rewards inside a window (`gamma_1`), between 0 and 1.
+    /// Discount of the rewards within a window (`gamma_1`), between 0 and 1.
     pub gamma_1: f64,
-    /// Actions in a chunk of the critic and steps of its window, at least 1.
+    /// Number of actions in a chunk of the critic and of steps in its window, at least 1.
     pub h: usize,
-    /// Actions that the policy decides on at a time, 1 to `h`.
+    /// Number of actions per decision of the policy, 1 to `h`.
     pub ha: usize,
-    /// Level of V among the values of the data's actions, between 0 and 1; chosen per environment.
+    /// Quantile or expectile of V over the values of recorded actions, between 0 and 1; chosen per
+    /// environment.
     pub kappa_b: f64,
-    /// Level of Q among the values of chunks that begin with its actions, between 0 and 1; chosen per environment.
+    /// Quantile or expectile of Q over the values of chunks that start with its actions, between 0 and 1;
+    /// chosen per environment.
     pub kappa_d: f64,
-    /// How V is fitted: `quantile` or `expectile`.
+    /// Loss of V: `quantile` or `expectile`.
     pub backup: Asymmetric,
-    /// How Q is fitted: `expectile` or `quantile`.
+    /// Loss of Q: `expectile` or `quantile`.
     pub distill: Asymmetric,
-    /// Samples of which the policy takes the best, at least 1.
+    /// Number of samples of which the policy takes the best, at least 1.
     pub num_samples: usize,
-    /// Steps of Euler's method from noise to actions, at least 1.
+    /// Euler steps from noise to actions, at least 1.
     pub flow_steps: usize,
     /// LayerNorm in the flow.
     pub actor_layer_norm: bool,
@@ -146,7 +149,7 @@ struct Dqc {
     critic: Critic,
     v: NetworkId,
     flow: NetworkId,
-    /// Of what the policy decides on.
+    /// Dimension of a decision.
     columns: usize,
 }
 
@@ -212,7 +215,7 @@ impl Algorithm for Dqc {
         Loss { total: critic + actor, measures }
     }
 
-    /// Of single actions only.
+    /// Defined for single actions only.
     fn q(&self) -> Option<(NetworkId, Aggregate)> {
         (self.config.ha == 1).then_some((self.critic.q, self.config.critic.q_agg))
     }

@@ -6,8 +6,8 @@
 //! L(v) = E[ w |v(s, x_t, t) - (a - x_0)|^2 / d ],     w = min( exp(alpha (mean_i Q_i(s,a) - V(s))), 100 )
 //! ```
 //!
-//! `x_t = (1-t) x_0 + t a`, `d` is the number of action dimensions, `flow(s,z)` Euler's method from `z`. `w` carries no
-//! gradient. Draws `z'`, then `x_0` and `t`.
+//! `x_t = (1-t) x_0 + t a`, `d` is the number of action dimensions, `flow(s,z)` is Euler integration from
+//! `z`. `w` carries no gradient. Draws `z'`, then `x_0` and `t`.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub const KIND: AgentKind =
     AgentKind::new::<Config>("fawac", "flow", "arXiv 2502.02538", include_str!("../../presets/fawac.toml"));
 
-/// Hyperparameters. Defaults are those of FQL's code base, but for `alpha`, which it does not have.
+/// Hyperparameters. Defaults are those of FQL's code base, except `alpha`, which it does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -36,7 +36,7 @@ pub struct Config {
     pub critic: CriticConfig,
     /// Inverse temperature of the advantage. Chosen per environment.
     pub alpha: f64,
-    /// Steps of Euler's method.
+    /// Euler steps from noise to actions.
     pub flow_steps: usize,
 }
 
@@ -93,7 +93,7 @@ impl Fawac {
         let q = self.critic.online(nets, s_a);
         let critic = (q - y).square().mean();
 
-        // Without a target network, Qbar(s,a) is Q(s,a), which is there already.
+        // Without a target network, Qbar(s,a) equals Q(s,a), which is already computed.
         let q_bar = if c.critic.target_network { self.critic.recorded_target(nets, s_a) } else { q };
         let v = x.tape.apply(&nets[self.v], x.s());
         let value = (c.critic.q_agg.of(q_bar).detach() - v).square().mean();

@@ -6,8 +6,8 @@
 //! L(v) = alpha E[ |v(s, x_t, t) - (a - x_0)|^2 / d ] - E[q],    x_t = (1-t) x_0 + t a,   q = mean_i Q_i(s, flow(s,z))
 //! ```
 //!
-//! `d` is the number of action dimensions, `flow(s,z)` Euler's method from `z`, clipped at its end, and `normalize_q_loss`
-//! divides `E[q]` by `sg(E|q|)`. Draws `z'`, then `x_0` and `t`, then `z`.
+//! `d` is the number of action dimensions, `flow(s,z)` is Euler integration from `z`, clipped at the end, and
+//! `normalize_q_loss` divides `E[q]` by `sg(E|q|)`. Draws `z'`, then `x_0` and `t`, then `z`.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub const KIND: AgentKind =
     AgentKind::new::<Config>("fbrac", "flow", "arXiv 2502.02538", include_str!("../../presets/fbrac.toml"));
 
-/// Hyperparameters. Defaults are those of FQL's code base, but for `alpha`, which it does not have.
+/// Hyperparameters. Defaults are those of FQL's code base, except `alpha`, which it does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -36,9 +36,9 @@ pub struct Config {
     pub critic: CriticConfig,
     /// Weight of behaviour cloning. Chosen per environment.
     pub alpha: f64,
-    /// Divide Q by the mean of |Q| in the policy's loss; `alpha` is then of another size.
+    /// Divide Q by the mean of |Q| in the policy loss, which changes the scale of `alpha`.
     pub normalize_q_loss: bool,
-    /// Steps of Euler's method.
+    /// Euler steps from noise to actions.
     pub flow_steps: usize,
 }
 

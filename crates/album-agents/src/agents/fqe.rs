@@ -4,13 +4,14 @@
 //! L(Q_i) = E[ w_i (Q_i(s,a) - y_i)^2 ],   y_i = clip( r + gamma m Qbar_i(s', a'), [least, greatest] )
 //! ```
 //!
-//! `a'` is the evaluated policy's action in `s'`; the recorded one makes it the value of the behaviour. `Qbar` is the
-//! network as it was at the last multiple of `target_every` steps: one regression after the other. `w_i` is how often the
-//! row's episode was drawn into the resample of member `i`. It is 0 for about a third of the episodes, and rows without a
-//! gradient cost no backward pass. No policy has values beyond those that the data's rewards allow, `least` and
-//! `greatest`: there the targets of a policy far from the data stop to grow.
+//! `a'` is the evaluated policy's action in `s'`; with the recorded action, Q is the value of the behaviour.
+//! `Qbar` is the network as of the last multiple of `target_every` steps: a sequence of regressions. `w_i` is
+//! how often the row's episode was drawn into the bootstrap resample of member `i`. It is 0 for about a third
+//! of the episodes, and rows without a gradient cost no backward pass. `least` and `greatest` are the bounds
+//! that the data's rewards imply for the value of any policy: clipping to them stops the targets of a policy
+//! far from the data from diverging.
 //!
-//! All members see the same batch in one pass. Not an agent: it has no policy.
+//! All members process the same batch in one pass. Not an agent: it has no policy.
 
 use crate::agent::{AgentError, NetworkState};
 use crate::algorithm::{Sizes, Stage};
@@ -31,9 +32,9 @@ pub struct Config {
     pub common: Common,
     /// Learning rate.
     pub lr: f64,
-    /// Members of the ensemble.
+    /// Number of ensemble members.
     pub ensemble: usize,
-    /// Steps of one regression.
+    /// Number of steps per regression.
     pub target_every: u64,
 }
 
@@ -53,13 +54,13 @@ pub struct Fqe {
     tape: Tape,
 }
 
-/// What the networks are about.
+/// The networks and the inputs they take.
 #[derive(Debug)]
 struct Critic {
     config: Config,
     encoding: Encoding,
     choices: Option<usize>,
-    /// The least and greatest value that the data's rewards allow, scaled.
+    /// The smallest and largest value that the data's rewards allow, scaled.
     range: [f32; 2],
 }
 
@@ -95,7 +96,7 @@ impl Critic {
 }
 
 impl Fqe {
-    /// Fresh networks for `data`, drawn by `seed`.
+    /// New networks for `data`, initialised from `seed`.
     pub fn new(config: Config, data: &Dataset, seed: u64, pool: &Pool) -> Result<Self, AgentError> {
         let common = &config.common;
         common.check()?;
@@ -126,8 +127,8 @@ impl Fqe {
         &self.critic.config
     }
 
-    /// One step of `total` on a batch whose next actions are those of the evaluated policy. `weights` has a row for each
-    /// of the batch, with a number for each member. Returns the loss.
+    /// Step `step` of `total`, on a batch whose next actions are the evaluated policy's. `weights` has a row
+    /// for each of the batch, with a column for each member. Returns the loss.
     pub fn update(&mut self, batch: &Batch, weights: &[f32], step: u64, total: u64) -> f64 {
         let config = &self.critic.config;
         if step.is_multiple_of(config.target_every) {
@@ -146,20 +147,20 @@ impl Fqe {
         self.nets.state()
     }
 
-    /// Goes back to a state.
+    /// Restores a state.
     pub fn load(&mut self, state: &[NetworkState]) -> Result<(), AgentError> {
         self.nets.load(state)
     }
 
-    /// The loss and its gradients, without learning from them.
+    /// The loss and its gradients, without an update.
     pub fn gradients(&mut self, batch: &Batch, weights: &[f32]) -> (f64, Vec<Tensor>) {
         let nets = [&self.nets[self.q], &self.nets[self.target]];
         let loss = self.critic.loss(self.tape.begin(), nets, batch, weights);
         (f64::from(loss.item()), loss.backward().of(&self.nets[self.q]))
     }
 
-    /// Q of every member, side by side, in units of the data's rewards. Actions are those of a [`Dataset`]: within
-    /// [-1, 1], or the index of a choice.
+    /// Q of every member, side by side, in units of the data's rewards. Actions are as in a [`Dataset`]:
+    /// within [-1, 1], or the index of a choice.
     pub fn q(&mut self, observations: View<'_>, actions: View<'_>) -> Vec<f32> {
         let scale = self.critic.config.common.reward_scale;
         let net = &self.nets[self.q];
@@ -168,8 +169,8 @@ impl Fqe {
     }
 }
 
-/// The least and the greatest discounted sum of rewards like the data's: a reward at which the task goes on may come at every
-/// step, one that ends it comes once.
+/// The smallest and largest discounted return possible with rewards like the data's: a non-terminal reward
+/// may occur at every step, a terminal one only once.
 pub fn value_range(data: &Dataset, gamma: f64) -> [f64; 2] {
     let sums = (0..data.len()).map(|transition| {
         let reward = f64::from(data.reward(transition));

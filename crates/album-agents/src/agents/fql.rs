@@ -1,4 +1,5 @@
-//! FQL: flow Q-learning (Park et al., 2025). A flow clones the data; a one-step policy follows the flow and climbs Q.
+//! FQL: flow Q-learning (Park et al., 2025). A flow clones the behaviour; a one-step policy is distilled from
+//! it and maximises Q.
 //!
 //! ```text
 //! L(Q)  = E[ (Q_i(s,a) - y)^2 ],                y = r + gamma m agg_i Qbar_i(s', clip(mu(s',z')))
@@ -6,9 +7,9 @@
 //! L(mu) = alpha E[ |mu(s,z) - sg(flow(s,z))|^2 / d ] - E[q],     q = mean_i Q_i(s, clip(mu(s,z)))
 //! ```
 //!
-//! `d` is the number of action dimensions, `flow(s,z)` Euler's method from `z`, and `normalize_q_loss` divides `E[q]` by
-//! `sg(E|q|)`. All losses are taken at the same parameters; Q's weights get no gradient from the policy. Draws `z'`, then
-//! `x_0` and `t`, then `z`.
+//! `d` is the number of action dimensions, `flow(s,z)` is Euler integration from `z`, and `normalize_q_loss`
+//! divides `E[q]` by `sg(E|q|)`. All losses are taken at the same parameters; Q's weights get no gradient
+//! from the policy. Draws `z'`, then `x_0` and `t`, then `z`.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -35,11 +36,11 @@ pub struct Config {
     /// The critic.
     #[serde(flatten)]
     pub critic: CriticConfig,
-    /// Weight of the distance between the one-step policy and the flow. Chosen per environment.
+    /// Weight of the distillation of the flow into the one-step policy. Chosen per environment.
     pub alpha: f64,
-    /// Divide Q by the mean of |Q| in the policy's loss; `alpha` is then of another size.
+    /// Divide Q by the mean of |Q| in the policy loss, which changes the scale of `alpha`.
     pub normalize_q_loss: bool,
-    /// Steps of Euler's method.
+    /// Euler steps from noise to actions.
     pub flow_steps: usize,
 }
 
@@ -133,26 +134,26 @@ impl Algorithm for Fql {
     }
 }
 
-/// The names under which an actor's losses are logged: the sum, flow, distillation, Q term, Q, and the error of its
+/// Names under which an actor's losses are logged: total, flow, distillation, Q term, Q, and the error of its
 /// actions.
 pub(crate) type Columns = [&'static str; 6];
 
-/// The usual names.
+/// The default names.
 pub(crate) const ACTOR_COLUMNS: Columns =
     ["actor/actor_loss", "actor/bc_flow_loss", "actor/distill_loss", "actor/q_loss", "actor/q", "actor/mse"];
 
-/// What an actor is made from.
+/// The specification of an actor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActorSpec<'a> {
     /// Names of the flow and of the one-step policy.
     pub(crate) names: [&'a str; 2],
-    /// Columns of a state.
+    /// Dimension of a state.
     pub(crate) s: usize,
-    /// Columns of what is decided.
+    /// Dimension of a decision.
     pub(crate) x: usize,
     /// Widths of the hidden layers.
     pub(crate) hidden: &'a [usize],
-    /// Whether hidden layers have LayerNorm.
+    /// Whether hidden layers use LayerNorm.
     pub(crate) layer_norm: bool,
     /// Learning rate.
     pub(crate) lr: f64,
@@ -160,11 +161,12 @@ pub(crate) struct ActorSpec<'a> {
     pub(crate) alpha: f64,
     /// Whether the Q term is divided by the mean of |Q|.
     pub(crate) normalize_q_loss: bool,
-    /// Steps of Euler's method.
+    /// Euler steps from noise to actions.
     pub(crate) flow_steps: usize,
 }
 
-/// FQL's actor, a flow and the one-step policy distilled from it, over `x` columns: one action, or several side by side.
+/// FQL's actor, a flow and the one-step policy distilled from it, over `x` columns: one action, or several
+/// side by side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Actor {
     flow: NetworkId,
@@ -187,7 +189,7 @@ pub(crate) struct ActorLosses<'t> {
 }
 
 impl Actor {
-    /// Makes the networks, the flow first.
+    /// Creates the networks, the flow first.
     pub(crate) fn new(nets: &mut Networks, spec: &ActorSpec<'_>) -> Self {
         let ActorSpec { s, x, hidden, layer_norm, .. } = *spec;
         let [flow, actor] = spec.names;
@@ -201,14 +203,14 @@ impl Actor {
         }
     }
 
-    /// `clip(mu(s, z))`, frozen: what the policy does in states. Draws `z`.
+    /// `clip(mu(s, z))` without gradients: the policy's actions. Draws `z`.
     pub(crate) fn actions<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>, s: Var<'t>) -> Var<'t> {
         let mu = x.tape.apply_frozen(&nets[self.actor], x.tape.concat_cols(&[s, x.normal(self.x)]));
         mu.clip(-1.0, 1.0)
     }
 
-    /// L(v) + L(mu) for the recorded actions `a`, of which only entries with mask 1 are cloned. `q` gives the value of
-    /// actions as one column, frozen but for the actions. Draws `x_0`, `t` and `z`.
+    /// L(v) + L(mu) for the recorded actions `a`; only entries with mask 1 are cloned. `q` returns the value
+    /// of actions as one column, with gradients only to the actions. Draws `x_0`, `t` and `z`.
     pub(crate) fn losses<'t>(
         &self,
         nets: &Networks,
@@ -233,14 +235,14 @@ impl Actor {
         ActorLosses { total, flow, distill, q_loss, q, mse: (pi - a).square() }
     }
 
-    /// Acts by one draw of the one-step policy.
+    /// Acts by one sample of the one-step policy.
     pub(crate) fn decide(&self, nets: &Networks) -> Decide {
         flow::one_step(&nets[self.actor])
     }
 }
 
 impl<'t> ActorLosses<'t> {
-    /// Logs them.
+    /// Logs the losses.
     pub(crate) fn measure(&self, measures: &mut Measures<'t>, names: Columns) {
         let values = [self.total, self.flow, self.distill, self.q_loss, self.q, self.mse];
         for (name, value) in names.into_iter().zip(values) {

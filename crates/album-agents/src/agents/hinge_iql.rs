@@ -1,4 +1,5 @@
-//! hinge-IQL: IQL with the K-step hinges of ALBUM (the paper's appendix), to see whether they help a regression as well.
+//! hinge-IQL: IQL with ALBUM's K-step hinges (the paper's appendix), to test whether they also help a
+//! regression.
 //!
 //! ```text
 //! L(V) = L_IQL(V) + lambda_K E[ sg(y_K) - V(s) ]+
@@ -32,7 +33,7 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// IQL's.
+    /// IQL's hyperparameters.
     #[serde(flatten)]
     pub iql: iql::Config,
     /// Length of the recorded rollouts.
@@ -77,7 +78,7 @@ struct HingeIql {
 }
 
 impl HingeIql {
-    /// IQL's losses of V and Q with the hinges.
+    /// IQL's losses of V and Q plus the hinges.
     fn critic_loss<'t>(
         &self,
         nets: &Networks,

@@ -1,12 +1,12 @@
-//! IDQL: implicit Q-learning with a diffusion policy of the behaviour (Hansen-Estruch et al., 2023).
+//! IDQL: implicit Q-learning with a diffusion model of the behaviour (Hansen-Estruch et al., 2023).
 //!
 //! ```text
 //! L(V), L(Q)   as in IQL
 //! L(psi)       = E[ |eps(s, x_t, t) - z|^2 ],     x_t = sqrt(ahat_t) a + sqrt(1 - ahat_t) z,   t uniform on 0..T-1
 //! ```
 //!
-//! Acts by the best of N samples of the policy's moving average, judged by `min_i Qbar_i(s, a)`. Draws `t`, `z`, then the
-//! masks of dropout.
+//! Acts by the best of N samples of the policy's moving average, ranked by `min_i Qbar_i(s, a)`. Draws `t`,
+//! `z`, then the dropout masks.
 
 use crate::agent::AgentError;
 use crate::agents::iql::Values;
@@ -46,13 +46,13 @@ pub struct Config {
     /// The policy's network.
     #[serde(flatten)]
     pub noise_net: NoiseNetConfig,
-    /// Steps from noise to an action, at least 1.
+    /// Diffusion steps from noise to an action, at least 1.
     pub diffusion_steps: usize,
-    /// How fast the policy that acts follows the one that is trained, above 0 and at most 1.
+    /// Rate of the moving average of the policy that acts, above 0 and at most 1.
     pub ema_rate: f64,
-    /// Actions of which the best is taken, at least 1.
+    /// Number of sampled actions of which the best is taken, at least 1.
     pub num_samples: usize,
-    /// AdamW's decay of the policy's weights, at least 0.
+    /// AdamW's weight decay of the policy, at least 0.
     pub weight_decay: f64,
 }
 
@@ -76,7 +76,7 @@ impl Default for Config {
     }
 }
 
-/// V and Q as IDQL and SRPO have them: ReLU, no LayerNorm.
+/// V and Q as in IDQL and SRPO: ReLU, no LayerNorm.
 pub(crate) fn values(
     nets: &mut Networks,
     sizes: Sizes,

@@ -1,5 +1,5 @@
-//! IFQL: implicit flow Q-learning (Park et al., 2025), IDQL with a flow. The values are IQL's, the flow only clones, and
-//! the policy is the best of its samples.
+//! IFQL: implicit flow Q-learning (Park et al., 2025), IDQL with a flow. The values are IQL's, the flow
+//! clones the behaviour, and the policy takes the best of its samples.
 //!
 //! ```text
 //! L(V), L(Q): those of IQL
@@ -32,14 +32,14 @@ pub struct Config {
     /// Networks, batches, discount.
     #[serde(flatten)]
     pub common: Common,
-    /// The critic. `q_agg` also makes the score of the policy's samples.
+    /// The critic. `q_agg` also scores the policy's samples.
     #[serde(flatten)]
     pub critic: CriticConfig,
     /// The expectile that V estimates.
     pub expectile: f64,
-    /// Samples that the policy chooses from.
+    /// Number of samples that the policy chooses from.
     pub num_samples: usize,
-    /// Steps of Euler's method.
+    /// Euler steps from noise to actions.
     pub flow_steps: usize,
 }
 

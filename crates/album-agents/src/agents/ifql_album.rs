@@ -1,4 +1,4 @@
-//! IFQL-ALBUM: the critic of ALBUM under the policy of IFQL (arXiv 2609.24489, "ALBUM Critic with Generative Policies").
+//! IFQL-ALBUM: ALBUM's critic with IFQL's policy (arXiv 2609.24489, "ALBUM Critic with Generative Policies").
 //!
 //! ```text
 //! L(theta, phi): ALBUM's critic loss
@@ -40,9 +40,9 @@ pub struct Config {
     pub critic: HingeCritic,
     /// Learning rate of the flow.
     pub actor_lr: f64,
-    /// Samples that the policy chooses from.
+    /// Number of samples that the policy chooses from.
     pub num_samples: usize,
-    /// Steps of Euler's method.
+    /// Euler steps from noise to actions.
     pub flow_steps: usize,
 }
 

@@ -1,4 +1,4 @@
-//! IQL: implicit Q-learning (Kostrikov et al., 2021), with the extraction of FQL's code base.
+//! IQL: implicit Q-learning (Kostrikov et al., 2021), with the policy extraction of FQL's code base.
 //!
 //! ```text
 //! L(V)   = E[ L_tau( min_i Qbar_i(s,a) - V(s) ) ],     L_tau(u) = |tau - 1(u < 0)| u^2
@@ -7,8 +7,9 @@
 //! L(psi) = - E[q] / sg(E|q|) - alpha E[ log N(a; pi(s), I) ],   q = min_i Q_i(s, clip(pi(s)))                    (ddpgbc)
 //! ```
 //!
-//! `Qbar` is the target network; all losses are taken at the same parameters. With discrete actions Q has an output for each
-//! choice, and `log pi(a|s)` of a choice takes the place of `log N(a; pi(s), I)` (awr only).
+//! `Qbar` is the target network; all losses are taken at the same parameters. With discrete actions Q has an
+//! output for each choice, and the log-probability `log pi(a|s)` of the recorded choice replaces `log N(a;
+//! pi(s), I)` (awr only).
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -34,7 +35,7 @@ pub enum Extraction {
     /// Advantage-weighted regression.
     #[default]
     Awr,
-    /// Ascent of Q with behaviour cloning.
+    /// Gradient ascent on Q with behaviour cloning (DDPG+BC).
     DdpgBc,
 }
 
@@ -95,7 +96,7 @@ impl Setup for Config {
     }
 }
 
-/// Q and V of IQL, which several methods learn in the same way.
+/// Q and V of IQL, shared by several algorithms.
 pub(crate) struct Values {
     pub(crate) v: NetworkId,
     pub(crate) critic: Critic,
@@ -109,7 +110,7 @@ pub(crate) struct ValueLosses<'t> {
     pub(crate) critic: Var<'t>,
     /// V(s).
     pub(crate) v: Var<'t>,
-    /// Q of every member.
+    /// Q of every ensemble member.
     pub(crate) q: Var<'t>,
 }
 
@@ -124,7 +125,7 @@ impl Values {
         Values::of(nets, sizes, |inputs| value_spec(inputs, hidden), config, expectile)
     }
 
-    /// The same with networks of any shape, by the width of what they see.
+    /// The same for arbitrary network shapes, given as functions of the input width.
     pub(crate) fn of(
         nets: &mut Networks,
         sizes: Sizes,
@@ -142,7 +143,7 @@ impl Values {
         Some((self.critic.q, self.config.q_agg))
     }
 
-    /// L(V) and L(Q), logged and added up.
+    /// L(V) + L(Q), with their metrics.
     pub(crate) fn critic_loss<'t>(
         &self,
         nets: &Networks,
@@ -224,7 +225,7 @@ impl Algorithm for Iql {
     }
 }
 
-/// The actor's loss, from values at the same parameters.
+/// The actor loss, from values at the same parameters.
 pub(crate) fn actor_loss<'t>(
     c: &Config,
     nets: &Networks,

@@ -1,4 +1,5 @@
-//! The algorithms, one file each. Every file opens with its equations and its reference and keeps the names of its paper.
+//! The algorithms, one file each. Every file opens with its equations and reference, and uses the names of
+//! its paper.
 
 pub mod album;
 pub mod bc;

@@ -1,4 +1,4 @@
-//! NFQL: FQL with n-step targets, the baseline of CGQ. QC-FQL (see there) that decides on one action at a time:
+//! NFQL: FQL with n-step targets, the baseline of CGQ. It is QC-FQL (see there) with one action per decision:
 //!
 //! ```text
 //! L(Q) = E[ w sum_i (Q_i(s,a) - y)^2 / N ],   y = r_0 + ... + gamma^(h-1) r_(h-1) + gamma^h m_h agg_i Qbar_i(s_h, a'),

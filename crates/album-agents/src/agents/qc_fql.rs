@@ -1,4 +1,4 @@
-//! QC-FQL: FQL on chunks of actions (Li, Zhou, Levine, 2025). With `c = a_0 ... a_(h-1)` side by side:
+//! QC-FQL: FQL on action chunks (Li, Zhou, Levine, 2025). With the concatenation `c = a_0 ... a_(h-1)`:
 //!
 //! ```text
 //! L(Q) = E[ w sum_i (Q_i(s,c) - y)^2 / N ],   y = r_0 + ... + gamma^(h-1) r_(h-1) + gamma^h m_h agg_i Qbar_i(s_h, c'),
@@ -6,9 +6,9 @@
 //! L(psi) = FQL's actor loss over chunks, the flow only at valid actions
 //! ```
 //!
-//! `w` is 1 where the window lies inside its episode, else 0; means divide by the whole batch. `m_h` is 0 if the task is
-//! solved anywhere in the window, whose rewards are all summed. A chunk is executed to its end before the next decision.
-//! An update draws `z'`, then `x_0`, `t` and `z` of the actor.
+//! `w` is 1 if the window lies inside its episode, else 0; means divide by the whole batch. `m_h` is 0 if the
+//! task is solved anywhere in the window, whose rewards are all summed. A chunk is executed to its end before
+//! the next decision. An update draws `z'`, then `x_0`, `t` and `z` of the actor.
 
 use crate::agent::AgentError;
 use crate::agents::fql::{ACTOR_COLUMNS, Actor, ActorLosses, ActorSpec};
@@ -39,15 +39,15 @@ pub struct Config {
     /// The critic.
     #[serde(flatten)]
     pub critic: CriticConfig,
-    /// Steps of a window, at least 1; with chunks, also the actions in one.
+    /// Number of steps in a window, at least 1; with chunks, also the number of actions in one.
     pub h: usize,
     /// Weight of the distillation, at least 0; chosen per environment.
     pub alpha: f64,
-    /// Steps of Euler's method from noise to actions, at least 1.
+    /// Euler steps from noise to actions, at least 1.
     pub flow_steps: usize,
     /// Divide Q by the mean of |Q| in the actor loss.
     pub normalize_q_loss: bool,
-    /// LayerNorm in the networks of the actor.
+    /// LayerNorm in the actor's networks.
     pub actor_layer_norm: bool,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn segments(h: usize, chunk: usize, gamma: f64) -> SegmentConfig {
     SegmentConfig { k: h, chunk, gamma, tail: KStepTail::QcValid, after_goal: AfterGoal::QcSum }
 }
 
-/// FQL with targets of windows, on as many actions at a time as the batch has in a row.
+/// FQL with window targets, on as many actions at a time as a row of the batch has.
 pub(crate) struct WindowFql {
     pub(crate) critic: Critic,
     pub(crate) actor: Actor,
@@ -118,7 +118,7 @@ pub(crate) struct WindowFql {
 }
 
 impl WindowFql {
-    /// Makes the networks; `a` is the width of one action.
+    /// Creates the networks; `a` is the dimension of one action.
     pub(crate) fn new(
         nets: &mut Networks,
         names: [&str; 2],
@@ -150,7 +150,7 @@ impl WindowFql {
     }
 }
 
-/// The valid flags of actions for each of their columns, `width` for each action.
+/// The validity flags of actions, expanded to `width` columns per action.
 pub(crate) fn column_mask<'t>(valids: Var<'t>, width: usize) -> Var<'t> {
     let (rows, chunk) = (valids.rows(), valids.cols());
     let ones = valids.tape().filled(rows * chunk, width, 1.0);
@@ -176,7 +176,7 @@ impl Algorithm for QcFql {
         Loss { total: critic + actor.total, measures }
     }
 
-    /// Of single actions only.
+    /// Defined for single actions only.
     fn q(&self) -> Option<(NetworkId, Aggregate)> {
         (self.segments.chunk == 1).then_some((self.fql.critic.q, self.fql.q_agg))
     }

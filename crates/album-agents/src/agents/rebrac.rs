@@ -7,9 +7,9 @@
 //! L(psi) = - E[q] / sg(E|q|) + alpha_1 E[ |pi(s) - a|^2 ],        q = min_i Q_i(s, pi(s))
 //! ```
 //!
-//! The actor and both targets are updated at every `actor_every`-th step. Between these steps the actor's gradient is zero,
-//! but its optimiser steps on: the moments decay and the weights still move by them. With `actor_every = 1` this is the
-//! paper's ReBRAC*.
+//! The actor and both targets are updated at every `actor_every`-th step. In between, the actor's gradient is
+//! zero, but its optimiser still steps: the moments decay and continue to move the weights. With `actor_every
+//! = 1` this is the paper's ReBRAC*.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -44,11 +44,11 @@ pub struct Config {
     pub alpha_actor: f64,
     /// alpha_2, the weight of behaviour cloning in the target; chosen per environment.
     pub alpha_critic: f64,
-    /// The actor and the targets are updated every so many steps.
+    /// Steps between updates of the actor and the targets.
     pub actor_every: u64,
-    /// sigma, the deviation of the noise on target actions.
+    /// sigma, the standard deviation of the noise on target actions.
     pub actor_noise: f64,
-    /// c, where this noise is cut off.
+    /// c, the clipping bound of this noise.
     pub actor_noise_clip: f64,
 }
 

@@ -1,4 +1,4 @@
-//! SAC: soft actor-critic (Haarnoja et al., 2018), as OGBench trained its locomotion experts with it.
+//! SAC: soft actor-critic (Haarnoja et al., 2018), as used for OGBench's locomotion experts.
 //!
 //! ```text
 //! pi(.|s) = tanh( N(mean(s), std(s)^2) ),                  log std(s) clipped to [-5, 2]
@@ -8,9 +8,10 @@
 //! L(alpha) = alpha ( H - Hbar ),    H = - E[ log pi(a|s) ],   Hbar = - h |A|,   alpha = exp(parameter)
 //! ```
 //!
-//! All losses are taken at the same parameters. An online agent: nothing keeps its actor near the data, so that it needs an
-//! environment in which wrong values are tried and found out ([`Algorithm::explore`]). On recorded data alone it is the
-//! baseline that shows why offline agents need more than this.
+//! All losses are taken at the same parameters. This is an online agent: nothing keeps its actor near the
+//! data, so it needs an environment in which overestimated actions are tried and corrected
+//! ([`Algorithm::explore`]). On recorded data alone it is the baseline that shows why offline agents need
+//! more.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
@@ -28,7 +29,7 @@ use std::f32::consts::{LN_2, TAU};
 pub const KIND: AgentKind =
     AgentKind::new::<Config>("sac", "Gaussian", "arXiv 1812.05905", include_str!("../../presets/sac.toml"));
 
-/// Where log std is clipped.
+/// Clipping range of log std.
 const LOG_STD: [f32; 2] = [-5.0, 2.0];
 
 /// Hyperparameters. Defaults are those of OGBench's ant expert.
@@ -38,10 +39,10 @@ pub struct Config {
     /// Networks, batches, discount.
     #[serde(flatten)]
     pub common: Common,
-    /// The critic; its learning rate is that of all networks and of alpha.
+    /// The critic; its learning rate applies to all networks and to alpha.
     #[serde(flatten)]
     pub critic: CriticConfig,
-    /// h: the entropy that alpha aims at is minus this for each number of an action.
+    /// h: the target entropy of alpha is minus this per action dimension.
     pub target_entropy: f64,
 }
 
@@ -69,7 +70,7 @@ impl Setup for Config {
         let (hidden, lr) = (&self.common.hidden, self.critic.lr);
         let spec = MlpSpec::new(sizes.s + sizes.a, hidden, 1);
         let critic = Critic::of(nets, ["q", "q_target"], spec, &self.critic);
-        // Mean and log std side by side, each drawn as the last layer of a network of its own would be.
+        // Mean and log std side by side, each initialised like the last layer of a network of its own.
         let width = hidden.last().map_or(sizes.s, |&width| width);
         let scale = 0.01 * (width + 2 * sizes.a) as f32 / (width + sizes.a) as f32;
         let actor = nets.policy("actor", MlpSpec::new(sizes.s, hidden, 2 * sizes.a).output_scale(scale), lr);
@@ -80,15 +81,15 @@ impl Setup for Config {
 
 struct Sac {
     config: Config,
-    /// Numbers in an action.
+    /// Dimension of an action.
     a: usize,
     critic: Critic,
     actor: NetworkId,
-    /// Of which alpha is the exponential.
+    /// alpha is the exponential of this parameter.
     alpha: NetworkId,
 }
 
-/// Mean and log std, from what the actor returns for `a` numbers.
+/// Mean and log std from the actor's output, for `a` action dimensions.
 fn gaussian(output: Var<'_>, a: usize) -> (Var<'_>, Var<'_>) {
     let [low, high] = LOG_STD;
     (output.slice_cols(0, a), output.slice_cols(a, 2 * a).clip(low, high))
@@ -106,7 +107,7 @@ impl Sac {
         let (mean, log_std) = gaussian(through.apply(&nets[self.actor], s), self.a);
         let eps = x.normal(self.a);
         let u = mean + log_std.exp() * eps;
-        // log N(u; mean, std^2) - log |d tanh / du|, the latter without the logarithm of a difference.
+        // log N(u; mean, std^2) - log |d tanh / du|, the latter in a form without cancellation.
         let log_normal = -0.5 * eps.square() - log_std - 0.5 * TAU.ln();
         let log_slope = 2.0 * (LN_2 - u - (-2.0 * u).softplus());
         (u.tanh(), (log_normal - log_slope).sum_cols())
@@ -156,13 +157,13 @@ impl Algorithm for Sac {
         Loss { total: critic + actor, measures }
     }
 
-    /// The mode of the squashed Gaussian's mean: tanh(mean(s)).
+    /// Acts by tanh(mean(s)).
     fn decide(&self, nets: &Networks) -> Decide {
         let (actor, a) = (nets[self.actor].clone(), self.a);
         Box::new(move |x| gaussian(x.tape.apply_frozen(&actor, x.s), a).0.tanh())
     }
 
-    /// A sample of pi(.|s).
+    /// Acts by a sample of pi(.|s).
     fn explore(&self, nets: &Networks) -> Decide {
         let (actor, a) = (nets[self.actor].clone(), self.a);
         Box::new(move |x| {

@@ -7,8 +7,8 @@
 //!                a_t = alpha_t pi(s) + sigma_t z,   t uniform on [0.02, 0.98],   g = grad_a mean_i Qbar_i(s, pi(s))
 //! ```
 //!
-//! `g` is divided by the root of the mean of its squares where `normalize_guidance` says so. Draws `t`, `z` and the masks
-//! of dropout for the behaviour, then `t` and `z` for the policy. Acts by `pi(s)`.
+//! With `normalize_guidance`, `g` is divided by its root mean square. Draws `t`, `z` and the dropout masks
+//! for the behaviour, then `t` and `z` for the policy. Acts by `pi(s)`.
 
 use crate::agent::AgentError;
 use crate::agents::idql;
@@ -46,16 +46,17 @@ pub struct Config {
     pub critic: CriticConfig,
     /// The expectile that V estimates, between 0 and 1.
     pub expectile: f64,
-    /// The behaviour's network.
+    /// The behaviour model's network.
     #[serde(flatten)]
     pub noise_net: NoiseNetConfig,
     /// Widths of the hidden layers of the policy (ReLU), each at least 1.
     pub policy_hidden: Vec<usize>,
-    /// Weight of the values against the behaviour, at least 0. Chosen per environment.
+    /// Weight of the values relative to the behaviour, at least 0. Chosen per environment.
     pub beta: f64,
-    /// Whether the gradient of Q counts by its direction alone.
+    /// Whether to normalise the gradient of Q, so that only its direction counts.
     pub normalize_guidance: bool,
-    /// The step from which on the policy learns: before, only behaviour and values do.
+    /// The step at which policy training starts; before it, only the behaviour model and the values are
+    /// trained.
     pub policy_from: u64,
 }
 
@@ -109,14 +110,14 @@ struct Srpo {
 }
 
 impl Srpo {
-    /// `|eps(s, x_t, t) - z|^2`: the behaviour.
+    /// `|eps(s, x_t, t) - z|^2`: the loss of the behaviour model.
     fn behaviour_loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Var<'t> {
         let time = uniform(1e-3, 1.0);
         let times = Times { drawn: x.uniform(1), time: &time };
         self.behaviour.error(nets, x, &self.config.noise_net, times, continuous).mean()
     }
 
-    /// The policy; `behaviour`, its loss, is only logged.
+    /// The policy loss; `behaviour`, the behaviour model's loss, is only logged.
     fn actor_loss<'t>(
         &self,
         nets: &Networks,
@@ -179,7 +180,7 @@ impl Algorithm for Srpo {
     }
 }
 
-/// The time between `from` and `to` that a number from U[0, 1] stands for.
+/// Maps a number from U[0, 1] to a time between `from` and `to`.
 fn uniform(from: f64, to: f64) -> impl Fn(f64) -> f64 {
     move |u| from + (to - from) * u
 }

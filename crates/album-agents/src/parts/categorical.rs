@@ -1,5 +1,6 @@
-//! Values as categorical distributions over bins of a fixed range, fitted by cross-entropy to HL-Gauss targets: a scalar
-//! `y` becomes the masses that a normal distribution around it has in the bins, cut off at the ends of the range.
+//! Values as categorical distributions over bins of a fixed range, fitted by cross-entropy to HL-Gauss
+//! targets: a scalar `y` becomes the probability masses of a normal distribution around it, truncated to the
+//! range.
 
 use crate::parts::critic::Aggregate;
 use album_nn::{NormalBins, Tape, Var};
@@ -7,13 +8,13 @@ use album_nn::{NormalBins, Tape, Var};
 /// Bins of equal width.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bins {
-    /// Lower end of the first one.
+    /// Lower end of the first bin.
     pub low: f64,
-    /// Upper end of the last one.
+    /// Upper end of the last bin.
     pub high: f64,
-    /// How many there are.
+    /// Number of bins.
     pub count: usize,
-    /// Standard deviation of targets, in widths of a bin.
+    /// Standard deviation of targets, in bin widths.
     pub sigma: f64,
 }
 
@@ -29,13 +30,13 @@ impl Bins {
         })
     }
 
-    /// The logarithms of the probabilities, one row for each member of each row.
+    /// Log-probabilities, one row for each member of each row.
     pub fn log_probabilities<'t>(&self, logits: Var<'t>) -> Var<'t> {
         let members = logits.cols() / self.count;
         logits.reshape(logits.rows() * members, self.count).log_softmax_cols()
     }
 
-    /// The expectations of these, with a column for each of `members`.
+    /// The expectations of distributions, with a column for each of `members`.
     pub fn expectation<'t>(&self, log_p: Var<'t>, members: usize) -> Var<'t> {
         let mean = (log_p.exp() * self.centres(log_p.tape())).sum_cols();
         mean.reshape(log_p.rows() / members, members)
@@ -47,12 +48,13 @@ impl Bins {
         y.normal_masses(NormalBins { low: self.low, high: self.high, count: self.count, sigma })
     }
 
-    /// One distribution for each row from those of all members: their mean, or that of the least expectation.
+    /// One distribution per row from those of all members: their mean, or the one with the smallest
+    /// expectation.
     pub fn aggregate<'t>(&self, log_p: Var<'t>, members: usize, aggregate: Aggregate) -> Var<'t> {
         let (rows, m) = (log_p.rows() / members, self.count);
         let p = log_p.exp().detach().reshape(rows, members * m);
         let of = |i: usize| p.slice_cols(i * m, (i + 1) * m);
-        // Of the least, 1 for the member that has it and 0 for the others.
+        // For the minimum: 1 for the member that attains it and 0 for the others.
         let least = (-self.expectation(log_p, members)).argmax_cols();
         let share = |i: usize| match aggregate {
             Aggregate::Mean => of(i) / members as f32,
@@ -62,7 +64,7 @@ impl Bins {
     }
 }
 
-/// The cross-entropies of predictions, `members` for each row of targets, side by side.
+/// The cross-entropies of predictions, `members` per row of targets, side by side.
 pub fn cross_entropy<'t>(target: Var<'t>, log_p: Var<'t>, members: usize) -> Var<'t> {
     let target = if members == 1 { target } else { target.repeat_rows(members) };
     -(target * log_p).sum_cols().reshape(log_p.rows() / members, members)
@@ -87,7 +89,7 @@ mod tests {
         for (mean, y) in means.iter().zip([0.0, 0.33, -1.2]) {
             assert!((mean - y).abs() < 1e-3, "{mean} against {y}");
         }
-        // Cut off at the ends: half a normal distribution around 2 and -2.
+        // Truncated at the ends: half a normal distribution around 2 and -2.
         assert!((means[3] - 1.94).abs() < 0.01 && (means[4] + 1.94).abs() < 0.01, "{means:?}");
     }
 

@@ -1,5 +1,5 @@
-//! What the critics of the baselines share: an ensemble with or without a target network, and losses of temporal
-//! differences.
+//! What the baselines' critics share: an ensemble with or without a target network, and temporal-difference
+//! losses.
 
 use crate::agent::AgentError;
 use crate::algorithm::Inputs;
@@ -8,19 +8,19 @@ use crate::networks::{NetworkId, Networks};
 use album_nn::{MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 
-/// How the members of an ensemble make one value.
+/// How the values of ensemble members are aggregated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregate {
-    /// Their mean.
+    /// The mean.
     #[default]
     Mean,
-    /// The smallest of them.
+    /// The minimum.
     Min,
 }
 
 impl Aggregate {
-    /// One column of a matrix with a column for each member.
+    /// Aggregates a matrix with a column for each member into one column.
     pub fn of(self, q: Var<'_>) -> Var<'_> {
         match self {
             Aggregate::Mean => q.mean_cols(),
@@ -29,19 +29,19 @@ impl Aggregate {
     }
 }
 
-/// Hyperparameters of a critic; part of the configuration of every baseline that has one.
+/// Hyperparameters of a critic; part of the configuration of every baseline with one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CriticConfig {
     /// Learning rate of all networks.
     pub lr: f64,
-    /// Critics.
+    /// Number of critics.
     pub ensemble: usize,
-    /// Whether targets are computed with slowly moving copies of the networks.
+    /// Whether targets are computed with target networks, slowly moving copies of the critics.
     pub target_network: bool,
-    /// How fast these move.
+    /// Update rate of the target networks.
     pub tau: f64,
-    /// How the members of the ensemble make one value in targets: `mean` or `min`.
+    /// How ensemble members are aggregated in targets: `mean` or `min`.
     pub q_agg: Aggregate,
 }
 
@@ -52,7 +52,7 @@ impl Default for CriticConfig {
 }
 
 impl CriticConfig {
-    /// Refuses what is outside its domain.
+    /// Refuses values out of range.
     pub fn check(&self) -> Result<(), AgentError> {
         positive(&[("lr", self.lr)])?;
         rate(&[("tau", self.tau)])?;
@@ -65,17 +65,17 @@ pub fn value_spec(inputs: usize, hidden: &[usize]) -> MlpSpec {
     MlpSpec::new(inputs, hidden, 1).layer_norm(true)
 }
 
-/// An ensemble of Q networks and its target, which is itself where there is no target network.
+/// An ensemble of Q networks and its target network; without one, the target is the ensemble itself.
 #[derive(Clone, Copy)]
 pub struct Critic {
     /// The online networks.
     pub q: NetworkId,
-    /// What targets are computed with.
+    /// The networks that targets are computed with.
     pub target: NetworkId,
 }
 
 impl Critic {
-    /// Makes the networks: `inputs` is the width of state and action.
+    /// Creates the networks: `inputs` is the dimension of state and action.
     pub fn new(
         nets: &mut Networks,
         [name, target_name]: [&str; 2],
@@ -86,24 +86,24 @@ impl Critic {
         Self::of(nets, [name, target_name], value_spec(inputs, hidden), c)
     }
 
-    /// Makes an ensemble of other networks.
+    /// Creates an ensemble of networks of another shape.
     pub fn of(nets: &mut Networks, [name, target_name]: [&str; 2], spec: MlpSpec, c: &CriticConfig) -> Self {
         let q = nets.value(name, spec.members(c.ensemble), c.lr);
         let target = if c.target_network { nets.target(target_name, q, c.tau) } else { q };
         Critic { q, target }
     }
 
-    /// Q of every member for recorded states and actions side by side, to be trained.
+    /// Q of every member at recorded states and actions, with gradients to the weights.
     pub fn online<'t>(&self, nets: &Networks, s_a: Var<'t>) -> Var<'t> {
         s_a.tape().apply(&nets[self.q], s_a)
     }
 
-    /// The target networks' Q of every member for recorded states and actions side by side.
+    /// The target networks' Q of every member at recorded states and actions.
     pub fn recorded_target<'t>(&self, nets: &Networks, s_a: Var<'t>) -> Var<'t> {
         s_a.tape().apply_frozen(&nets[self.target], s_a)
     }
 
-    /// Q of every member, of which only the gradient by `a` is asked for.
+    /// Q of every member, with gradients only to `a`.
     pub fn frozen<'t>(&self, nets: &Networks, s: Var<'t>, a: Var<'t>) -> Var<'t> {
         s.tape().apply_frozen(&nets[self.q], s.tape().concat_cols(&[s, a]))
     }
@@ -114,23 +114,23 @@ impl Critic {
     }
 }
 
-/// `r + gamma m v'`, where gradients stop.
+/// `r + gamma m v'`, with stopped gradients.
 pub fn one_step_target<'t>(x: &Inputs<'t, '_>, gamma: f64, v_next: Var<'t>) -> Var<'t> {
     (x.r() + gamma as f32 * x.m() * v_next).detach()
 }
 
-/// `r_0 + ... + gamma^(h-1) r_(h-1) + gamma^h m_h v_h`, where gradients stop.
+/// `r_0 + ... + gamma^(h-1) r_(h-1) + gamma^h m_h v_h`, with stopped gradients.
 pub fn window_target<'t>(x: &Inputs<'t, '_>, v_last: Var<'t>) -> Var<'t> {
     (x.r_k() + x.g_k() * v_last).detach()
 }
 
-/// What turns the bootstrap factor `gamma_1^h` of windows discounted by `gamma_1` into `gamma^h`. Windows that end sooner
-/// have weight 0.
+/// The factor that turns the bootstrap factor `gamma_1^h` of windows discounted by `gamma_1` into `gamma^h`.
+/// Shorter windows have weight 0.
 pub fn bootstrap_ratio(gamma: f64, gamma_1: f64, h: usize) -> f32 {
     (gamma / gamma_1).powi(h as i32) as f32
 }
 
-/// `- E[q] / (sg(E|q|) + epsilon)`, or `- E[q]` without an epsilon: what an actor adds to its loss in order to maximise Q.
+/// `- E[q] / (sg(E|q|) + epsilon)`, or `- E[q]` without an epsilon: the actor's loss term that maximises Q.
 pub fn maximise(q: Var<'_>, epsilon: Option<f32>) -> Var<'_> {
     match epsilon {
         Some(epsilon) => -(q.mean() / (q.abs().mean().detach() + epsilon)),

@@ -1,6 +1,7 @@
-//! Diffusion policies: a network that predicts the noise in a noisy action, schedules of noise, and a sampler.
+//! Diffusion policies: a network that predicts the noise in a noisy action, noise schedules, and a sampler.
 //!
-//! The network is IDQL's, which SRPO uses too: a condition of `c` columns made of the time, then residual blocks of `w`:
+//! The network is IDQL's, also used by SRPO: a time embedding of `c` columns, then residual blocks of width
+//! `w`:
 //!
 //! ```text
 //! c = Dense_c . mish . Dense_c (features(t)),     h = Dense_w([x, s, c])
@@ -18,19 +19,19 @@ use album_nn::{Activation, MlpSpec, Var};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 
-/// The size of the network; part of the configuration of the agents that have one.
+/// The size of the network; part of the configuration of the agents that use one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NoiseNetConfig {
-    /// Columns between the blocks of the network that predicts noise; four times as many inside.
+    /// Width of the noise network between its blocks; four times as wide inside.
     pub noise_width: usize,
-    /// Its residual blocks, at least 1.
+    /// Number of residual blocks of the noise network, at least 1.
     pub noise_blocks: usize,
-    /// Features of time that it sees, sines and cosines together: an even number.
+    /// Number of time features, sines and cosines together: an even number.
     pub time_features: usize,
-    /// Columns of the condition that is made of them.
+    /// Width of the time embedding.
     pub time_width: usize,
-    /// The share of the columns that is left out before each block in training.
+    /// Dropout rate before each block in training.
     pub dropout: f64,
 }
 
@@ -41,7 +42,7 @@ impl Default for NoiseNetConfig {
 }
 
 impl NoiseNetConfig {
-    /// Refuses what is outside its domain.
+    /// Refuses values out of range.
     pub fn check(&self) -> Result<(), AgentError> {
         at_least_one(&[
             ("noise_width", self.noise_width),
@@ -57,7 +58,7 @@ impl NoiseNetConfig {
         Ok(())
     }
 
-    /// Dropout in training. Draws one number from U[0, 1] for every entry, and nothing where nothing is dropped.
+    /// Dropout in training. Draws a number from U[0, 1] for every entry; draws nothing if the rate is 0.
     fn drop<'t>(&self, x: &Inputs<'t, '_>, h: Var<'t>) -> Var<'t> {
         if self.dropout == 0.0 {
             return h;
@@ -67,17 +68,17 @@ impl NoiseNetConfig {
     }
 }
 
-/// How time is shown to the network: `phase = 2 pi w t` with frequencies `w`.
+/// The time features: sines and cosines of `phase = 2 pi w t` with frequencies `w`.
 #[derive(Clone, Copy)]
 pub enum Frequencies {
-    /// Trained, as `[cos, sin]` (IDQL).
+    /// Trained frequencies, as `[cos, sin]` (IDQL).
     Learned,
-    /// As they were drawn, as `[sin, cos]` (SRPO).
+    /// Fixed random frequencies, as `[sin, cos]` (SRPO).
     Fixed,
 }
 
 impl Frequencies {
-    /// The standard deviation with which they are drawn.
+    /// The standard deviation of their initial distribution.
     fn deviation(self) -> f64 {
         match self {
             Frequencies::Learned => 0.2,
@@ -86,20 +87,20 @@ impl Frequencies {
     }
 }
 
-/// The network that predicts noise, by the places of its parts.
+/// The noise network, by the ids of its parts.
 pub struct NoiseNet {
     frequencies: Frequencies,
     width: usize,
     time: NetworkId,
     condition: NetworkId,
     input: NetworkId,
-    /// LayerNorm's scale less 1 and its shift side by side, then dense layers.
+    /// LayerNorm's scale minus 1 and its shift side by side, then dense layers.
     blocks: Vec<[NetworkId; 2]>,
     output: NetworkId,
 }
 
 impl NoiseNet {
-    /// Makes the networks for `s` columns of a state and `x` columns of what noise is added to.
+    /// Creates the networks for states of `s` columns and noisy inputs of `x` columns.
     pub fn new(
         nets: &mut Networks,
         frequencies: Frequencies,
@@ -129,7 +130,7 @@ impl NoiseNet {
         NoiseNet { frequencies, width: w, time, condition, input, blocks, output }
     }
 
-    /// A copy that follows the trained network at `rate`.
+    /// A moving average of the trained network at `rate`.
     pub fn moving_average(&self, nets: &mut Networks, rate: f64) -> Self {
         let mut blocks = Vec::new();
         let time = nets.target("ema_time", self.time, rate);
@@ -143,7 +144,7 @@ impl NoiseNet {
         NoiseNet { frequencies: self.frequencies, width: self.width, time, condition, input, blocks, output }
     }
 
-    /// The noise in `x`, one time for each row. `drop` is dropout, which acting does without.
+    /// Predicts the noise in `x`, with one time per row. `drop` is the dropout, which acting omits.
     pub fn predict<'t>(
         &self,
         nets: Lookup<'_>,
@@ -175,8 +176,8 @@ impl NoiseNet {
         through.apply(&nets[self.output], h.mish())
     }
 
-    /// `|eps(s, x_t, t) - z|^2` of each row, where `x_t = alpha_t a + sigma_t z`. Draws `z` from N(0, I), then what dropout
-    /// needs.
+    /// `|eps(s, x_t, t) - z|^2` of each row, where `x_t = alpha_t a + sigma_t z`. Draws `z` from N(0, I),
+    /// then the dropout masks.
     pub fn error<'t>(
         &self,
         nets: &Networks,
@@ -194,8 +195,8 @@ impl NoiseNet {
     }
 }
 
-/// `[sin, cos]` of the phases. In double precision: they go round a hundred times, and single precision would leave five
-/// digits of them.
+/// `[sin, cos]` of the phases. In double precision: the phases reach a hundred turns, where single precision
+/// would leave five digits.
 fn fixed_features<'t>(frequencies: Var<'t>, times: Times<'t, '_>) -> Var<'t> {
     let count = frequencies.cols();
     times.rows_with(frequencies, 2 * count, |t, frequencies, row| {
@@ -208,12 +209,12 @@ fn fixed_features<'t>(frequencies: Var<'t>, times: Times<'t, '_>) -> Var<'t> {
     })
 }
 
-/// How much of the action and how much noise there is.
+/// The proportions of action and noise at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
-    /// Of the action.
+    /// Factor of the action.
     pub alpha: f64,
-    /// Of the noise.
+    /// Factor of the noise.
     pub sigma: f64,
 }
 
@@ -222,17 +223,17 @@ pub fn levels<'t>(times: Times<'t, '_>, level: impl Fn(f64) -> Level) -> (Var<'t
     (times.column(|t| level(t).alpha), times.column(|t| level(t).sigma))
 }
 
-/// The variance-preserving process in continuous time with rates from 0.1 to 20.
+/// The continuous-time variance-preserving process with rates from 0.1 to 20.
 pub fn continuous(t: f64) -> Level {
     let alpha = (-t * t * (20.0 - 0.1) / 4.0 - 0.05 * t).exp();
     Level { alpha, sigma: (1.0 - alpha * alpha).sqrt() }
 }
 
-/// The variance-preserving process in `T` steps, numbered from 0, with rates from 0.1 to 10.
+/// The variance-preserving process in `T` steps, counted from 0, with rates from 0.1 to 10.
 pub struct Steps {
-    /// The variance that each adds.
+    /// The variance that each step adds.
     betas: Vec<f64>,
-    /// What is left of the action's variance after it.
+    /// The remaining share of the action's variance after each step.
     alpha_hats: Vec<f64>,
 }
 
@@ -251,18 +252,19 @@ impl Steps {
         Steps { betas, alpha_hats }
     }
 
-    /// The step that a number from U[0, 1] stands for.
+    /// Maps a number from U[0, 1] to a step.
     pub fn drawn(&self, u: f64) -> f64 {
         (u * self.betas.len() as f64).floor()
     }
 
-    /// What a step, by its number, has done to the action.
+    /// The level after step `t`.
     pub fn level(&self, t: f64) -> Level {
         let left = self.alpha_hats[t as usize];
         Level { alpha: left.sqrt(), sigma: (1.0 - left).sqrt() }
     }
 
-    /// Goes from noise `x` back to actions, clipped to [-1, 1] after every step. `noise` is added after all but the last.
+    /// Denoises `x` into actions, clipped to [-1, 1] after every step. `noise` is added after all but the
+    /// last.
     pub fn sample<'t>(
         &self,
         net: &NoiseNet,

@@ -1,15 +1,15 @@
-//! Flow policies: a vector field v(s, x, t) that carries noise at t = 0 to actions at t = 1.
+//! Flow policies: a vector field v(s, x, t) that transports noise at t = 0 to actions at t = 1.
 
 use crate::algorithm::{Decide, Inputs};
 use crate::parts::critic::Aggregate;
 use album_nn::{Mlp, MlpSpec, Var};
 
-/// The network of a vector field over `x` columns: it sees state, point and time.
+/// The network of a vector field over `x` columns: its inputs are state, point and time.
 pub fn field_spec(s: usize, x: usize, hidden: &[usize]) -> MlpSpec {
     MlpSpec::new(s + x + 1, hidden, x)
 }
 
-/// A policy that turns noise into `x` columns of actions in one step: it sees state and noise.
+/// A policy that turns noise into `x` columns of actions in one step: its inputs are state and noise.
 pub fn one_step_spec(s: usize, x: usize, hidden: &[usize]) -> MlpSpec {
     MlpSpec::new(s + x, hidden, x)
 }
@@ -17,9 +17,9 @@ pub fn one_step_spec(s: usize, x: usize, hidden: &[usize]) -> MlpSpec {
 /// Whether gradients reach the weights of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Through {
-    /// They stop.
+    /// No.
     Frozen,
-    /// They pass through all steps.
+    /// Yes, through all steps.
     Trained,
 }
 
@@ -33,7 +33,7 @@ impl Through {
     }
 }
 
-/// Euler's method from noise `x` at t = 0 to t = 1, then clipped to [-1, 1]. Not clipped in between.
+/// Euler integration from noise `x` at t = 0 to t = 1, clipped to [-1, 1] at the end only.
 pub fn euler<'t>(field: &Mlp, s: Var<'t>, mut x: Var<'t>, steps: usize, through: Through) -> Var<'t> {
     let tape = s.tape();
     for i in 0..steps {
@@ -45,8 +45,8 @@ pub fn euler<'t>(field: &Mlp, s: Var<'t>, mut x: Var<'t>, steps: usize, through:
     x.clip(-1.0, 1.0)
 }
 
-/// The squared error of flow matching, entry by entry: `(v(s, x_t, t) - (a - x_0))^2` with `x_t = (1-t) x_0 + t a`. Draws
-/// `x_0` from N(0, I), then `t` from U[0, 1].
+/// The squared flow-matching error, entry by entry: `(v(s, x_t, t) - (a - x_0))^2` with `x_t = (1-t) x_0 + t
+/// a`. Draws `x_0` from N(0, I), then `t` from U[0, 1].
 pub fn matching_error<'t>(x: &Inputs<'t, '_>, field: &Mlp, s: Var<'t>, a: Var<'t>) -> Var<'t> {
     let x_0 = x.normal(a.cols());
     let t = x.uniform(1);
@@ -70,7 +70,7 @@ pub fn one_step(actor: &Mlp) -> Decide {
     })
 }
 
-/// Acts by the one of `n` samples of the flow that Q prefers.
+/// Acts by the sample with the highest Q among `n` samples of the flow.
 pub fn best_of(n: usize, field: &Mlp, steps: usize, q: &Mlp, aggregate: Aggregate) -> Decide {
     let (field, q) = (field.clone(), q.clone());
     Box::new(move |x| {
@@ -90,7 +90,7 @@ mod tests {
     use album_data::ActionSpace;
     use album_nn::{Pool, Tape};
 
-    /// A field and an ensemble of two critics over two states and two actions.
+    /// A vector field and an ensemble of two critics, for two-dimensional states and actions.
     fn networks() -> (Mlp, Mlp) {
         let mut init = rng::stream(4, "init");
         let field = Mlp::new(field_spec(2, 2, &[8]), &mut init);
@@ -163,7 +163,7 @@ mod tests {
         let tape = tape.begin();
         let (s, x) = (tape.zeros(1, 2), tape.constant_slice(1, 2, &[-2.0, 0.0]));
         let end = euler(&field, s, x, 10, Through::Frozen).with_value(<[f32]>::to_vec);
-        assert!((end[0] + 2.0 - 1.35).abs() < 1e-6, "{end:?}"); // from below -1 and not clipped there
+        assert!((end[0] + 2.0 - 1.35).abs() < 1e-6, "{end:?}"); // starts below -1 and is not clipped there
         assert_eq!(end[1], 1.0);
     }
 

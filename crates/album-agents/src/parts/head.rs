@@ -1,21 +1,21 @@
-//! What a policy's network says about actions: the mean of a Gaussian with deviation 1, or the logits of choices.
+//! Outputs of policy networks: the mean of a Gaussian with standard deviation 1, or the logits of choices.
 
 use crate::acting::Situation;
 use crate::algorithm::{Decide, Measures, Sizes};
 use crate::recorded::Mark;
 use album_nn::{Mlp, MlpSpec, Var};
 
-/// The last layer of a policy.
+/// The output layer of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// The mean of an action with this many numbers.
+    /// The mean of an action with this many dimensions.
     Gaussian(usize),
     /// The logits of this many choices.
     Choices(usize),
 }
 
 impl Head {
-    /// What actions of these sizes need.
+    /// The head for these action sizes.
     pub fn of(sizes: Sizes) -> Self {
         sizes.choices.map_or(Head::Gaussian(sizes.a), Head::Choices)
     }
@@ -26,7 +26,7 @@ impl Head {
         MlpSpec::new(s, hidden, outputs).output_scale(0.01)
     }
 
-    /// `log pi(a|s)` of each row: `log N(a; mean, I)`, or the logarithm of the probability of a choice.
+    /// `log pi(a|s)` of each row: `log N(a; mean, I)`, or the log-probability of a choice.
     pub fn log_likelihood<'t>(self, output: Var<'t>, a: Var<'t>) -> Var<'t> {
         match self {
             Head::Gaussian(columns) => {
@@ -37,11 +37,11 @@ impl Head {
         }
     }
 
-    /// Logs how far the policy is from the data's actions.
+    /// Logs the distance of the policy from the recorded actions.
     pub fn measure<'t>(self, output: Var<'t>, a: Var<'t>, measures: &mut Measures<'t>) {
         match self {
             Head::Gaussian(_) => measures.mean("actor/mse", (output - a).square()),
-            // 1 where the difference of two indices lies strictly between -1/2 and 1/2.
+            // 1 if the difference of two indices lies strictly between -1/2 and 1/2.
             Head::Choices(_) => {
                 measures.mean("actor/accuracy", 1.0 - (output.argmax_cols() - a).abs().ge(0.5))
             }
@@ -61,8 +61,8 @@ impl Head {
     }
 }
 
-/// The index of the largest `q` of each row among the choices that are at least `threshold` times as likely as the most
-/// likely one; the first of equals.
+/// The index of the largest `q` of each row among the choices at least `threshold` times as likely as the
+/// most likely one; the first of equals.
 pub fn best_supported<'t>(logits: Var<'t>, q: Var<'t>, threshold: f32) -> Var<'t> {
     let n = logits.cols();
     logits.tape().constant_of([logits, q], logits.rows(), 1, |[logits, q], out| {
@@ -81,8 +81,8 @@ pub fn decide_supported<'t>(x: &Situation<'t, '_>, logits: Var<'t>, q: Var<'t>, 
     x.mark(best_supported(logits, q, threshold), mark)
 }
 
-/// The values of the actions taken, one column for each member of an ensemble whose outputs, one for each choice, stand side
-/// by side.
+/// The values of the recorded choices, one column per ensemble member. A member's outputs for all choices are
+/// side by side in `q`.
 pub fn taken<'t>(q: Var<'t>, a: Var<'t>, choices: usize) -> Var<'t> {
     let (rows, members) = (q.rows(), q.cols() / choices);
     if members == 1 {
@@ -91,7 +91,7 @@ pub fn taken<'t>(q: Var<'t>, a: Var<'t>, choices: usize) -> Var<'t> {
     q.reshape(rows * members, choices).pick_cols(a.repeat_rows(members)).reshape(rows, members)
 }
 
-/// The same for every choice: a column for each, the members made one by `aggregate`.
+/// The values of all choices: one column per choice, aggregated over the members.
 pub fn all_choices<'t>(q: Var<'t>, choices: usize, aggregate: crate::Aggregate) -> Var<'t> {
     let tape = q.tape();
     let (rows, members) = (q.rows(), q.cols() / choices);

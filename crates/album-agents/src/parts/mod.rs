@@ -1,4 +1,4 @@
-//! What several algorithms share: critics, flows, diffusion, policy heads.
+//! Building blocks shared by several algorithms: critics, flows, diffusion, policy heads.
 
 pub mod categorical;
 pub mod critic;

@@ -1,13 +1,13 @@
-//! A time for each row of a batch.
+//! Times of the rows of a batch.
 
 use album_nn::Var;
 
-/// Times in double precision, one for each row: a function of numbers that are on the tape.
+/// Times in double precision, one per row, computed from numbers on the tape.
 #[derive(Clone, Copy)]
 pub struct Times<'t, 'f> {
-    /// One number for each row.
+    /// The column of numbers, one per row.
     pub drawn: Var<'t>,
-    /// Its time.
+    /// The function from a number to its time.
     pub time: &'f dyn Fn(f64) -> f64,
 }
 
@@ -17,7 +17,7 @@ impl<'t> Times<'t, '_> {
         self.rows_with(self.drawn, cols, |t, _, row| write(t, row))
     }
 
-    /// The same, with a look at another value.
+    /// The same, with access to the rows of another value.
     pub fn rows_with(&self, other: Var<'t>, cols: usize, write: impl Fn(f64, &[f32], &mut [f32])) -> Var<'t> {
         let fill = |[drawn, other]: [&[f32]; 2], out: &mut [f32]| {
             for (&drawn, row) in drawn.iter().zip(out.chunks_exact_mut(cols)) {

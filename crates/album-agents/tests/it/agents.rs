@@ -1,4 +1,4 @@
-//! What holds for every agent: resuming, threads, acting, presets, refusals.
+//! Properties of every agent: resumption, threads, acting, presets, refusals.
 #![allow(clippy::unwrap_used)]
 
 use album_agents::{AGENTS, Agent, AgentKind, Learner, Metrics, Moment};
@@ -28,7 +28,7 @@ fn data() -> Dataset {
     .unwrap()
 }
 
-/// The agent with small networks, where their size is a setting.
+/// The agent with small networks, if their size is a setting.
 fn agent(kind: &AgentKind, data: &Dataset, seed: u64, threads: usize) -> Learner {
     let mut settings = kind.defaults().unwrap();
     let small = "hidden = [8, 8]\nbatch_size = 8\nstandardize = true\npolicy_hidden = [8]\nnoise_width = 8\nnum_samples = 4";
@@ -134,7 +134,7 @@ fn numbers_outside_their_domains_are_refused_by_name() {
                 toml::Value::Array(_) => vec![0].into(),
                 _ => continue,
             };
-            // A support may lie anywhere.
+            // The value range may lie anywhere.
             if key == "v_min" || key == "v_max" {
                 continue;
             }
@@ -142,7 +142,7 @@ fn numbers_outside_their_domains_are_refused_by_name() {
             settings.insert(key.clone(), bad);
             let error =
                 kind.setup(&settings).err().unwrap_or_else(|| panic!("{}: {key} is not checked", kind.name));
-            // A range that is empty is refused by the name of its upper end.
+            // An empty range is refused under the name of its upper end.
             let named = error.to_string().contains(key.as_str());
             assert!(named, "{}: {key} is refused by another name: {error}", kind.name);
             refused += 1;
@@ -162,7 +162,7 @@ fn states_of_other_agents_are_refused() {
                 |s: &album_agents::AgentState| s.networks.iter().map(|n| n.name.clone()).collect::<Vec<_>>();
             let before = agent.state();
             let loaded = agent.load(state);
-            // The trainer tells agents with the same networks apart by the name in the checkpoint.
+            // The trainer distinguishes agents with the same networks by the name in the checkpoint.
             if names(&states[i]) != names(state) {
                 assert!(loaded.is_err(), "{} took the state of {}", kind.name, AGENTS[j].name);
                 assert!(agent.state() == before, "{} took a part of {}", kind.name, AGENTS[j].name);
@@ -192,8 +192,8 @@ fn a_state_with_another_number_of_networks_is_refused() {
 
 #[test]
 fn values_are_in_units_of_the_datas_rewards() {
-    // Before the first update the networks do not know of any rewards: their outputs are the same numbers, which stand for
-    // ten times as much where rewards are a tenth.
+    // Before the first update the networks are independent of rewards: their outputs are equal, and represent
+    // ten times as much if rewards are scaled by a tenth.
     let data = data();
     let observations = data.states().take(5).flatten().copied().collect::<Vec<f32>>();
     for kind in AGENTS.iter().filter(|kind| kind.name != "deas") {
@@ -277,7 +277,7 @@ fn the_gradient_of_every_trained_network_is_logged() {
     }
 }
 
-/// What is shown before a run begins is counted from shapes alone, and is of the size of what the networks then are.
+/// The memory shown before a run is computed from shapes alone, and close to that of the actual networks.
 #[test]
 fn memory_is_counted_before_networks_are_made() {
     let data = data();

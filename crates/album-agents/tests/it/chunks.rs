@@ -1,4 +1,5 @@
-//! Chunks of actions: what lies behind the end of an episode is not learned from, and who executes them to their end.
+//! Action chunks: actions beyond the end of an episode are not learned from, and some agents execute chunks
+//! to their end.
 #![allow(clippy::unwrap_used)]
 
 use crate::support;
@@ -42,7 +43,7 @@ fn windows_cut_short_do_not_teach_values() {
     ];
     for (name, networks) in values {
         let mut agent = agent(name, "h = 4", &data);
-        // With 4 steps left, the window ends on the last transition and counts; with 3 it is cut short.
+        // With 4 steps left, the window ends on the last transition and counts; with 3 it is truncated.
         let (whole, short) = (batch(&agent, &data, [8, 20, 32]), batch(&agent, &data, [9, 21, 33]));
         for network in networks {
             assert!(!is_zero(&gradient(&mut agent, &whole, network)), "{name} {network}");
@@ -68,7 +69,7 @@ fn only_recorded_actions_are_cloned() {
     let data = data();
     for (name, flow) in [("qc-fql", "flow"), ("deas", "flow"), ("cgq", "chunk_flow")] {
         let mut agent = agent(name, "h = 4", &data);
-        // Two transitions left: of four actions, the last two are repeated.
+        // Two transitions left: of four actions, the last two are padding.
         let batch = batch(&agent, &data, [10, 22, 34]);
         let gradient = gradient(&mut agent, &batch, flow);
         let bias = &gradient.last().unwrap().data;
@@ -97,7 +98,7 @@ fn chunks_are_executed_to_their_end() {
     let agents = [
         ("nfql", "h = 4", 1),
         ("cgq", "h = 4", 1),
-        // The best of many samples of a fresh flow is often the same corner.
+        // The best of many samples of an untrained flow is often the same corner.
         ("dqc", "h = 4\nnum_samples = 1", 1),
         ("dqc", "h = 4\nnum_samples = 1\nha = 2", 2),
         ("qc-fql", "h = 4", 4),
@@ -111,7 +112,7 @@ fn chunks_are_executed_to_their_end() {
                 policy.act(&state, &[Moment { episode: 1, step }], &mut actions);
                 actions.clone()
             };
-            // One state at the start of every chunk; what is seen within it is up to the caller.
+            // One state at the start of every chunk; the observations within it are the caller's.
             (0..8).map(|step| act(step, if step % h == 0 { [0.5; 3] } else { seen })).collect::<Vec<_>>()
         };
         let (calm, wild) = (decisions([0.5; 3]), decisions([-0.9, 0.9, 0.4]));

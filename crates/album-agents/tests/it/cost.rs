@@ -1,5 +1,5 @@
-//! Parameters and value networks at the sizes of antmaze-large (29 observations, 8 actions, four layers of 512), which
-//! are those of the paper's cost table where it has the agent.
+//! Parameters and value networks at the sizes of antmaze-large (29 observations, 8 actions, four layers of
+//! 512), equal to the paper's cost table for the agents that it lists.
 #![allow(clippy::unwrap_used)]
 
 use crate::support;
@@ -59,24 +59,25 @@ fn every_agent_has_its_parameters() {
     }
 }
 
-/// The products of a network for one row: multiply-adds of its layers.
+/// The matrix products of a network for one row, in multiply-adds.
 struct Products {
     all: f64,
     first: f64,
 }
 
 impl Products {
-    /// Forward, into the weights, and back to the first layer: inputs that are data ask for no gradient.
+    /// Forward, weight gradients, and backward to the first layer: no gradient with respect to inputs that
+    /// are data.
     fn trained(&self) -> f64 {
         3.0 * self.all - self.first
     }
 
-    /// Forward, into the weights, and back to the inputs.
+    /// Forward, weight gradients, and backward to the inputs.
     fn trained_and_passed_on(&self) -> f64 {
         3.0 * self.all
     }
 
-    /// Forward, and back to the inputs: weights stay.
+    /// Forward, and backward to the inputs, without weight gradients.
     fn passed_through(&self) -> f64 {
         2.0 * self.all
     }
@@ -87,8 +88,8 @@ fn net(widths: &[usize]) -> Products {
     Products { all: widths.windows(2).map(product).sum(), first: product(&widths[..2]) }
 }
 
-/// With 5 numbers in an observation, 3 in an action, hidden layers of 8 and 12, and two critics: the multiply-adds of an
-/// update for one row, counted by hand.
+/// Multiply-adds of an update for one row, counted by hand, with 5 observation and 3 action dimensions,
+/// hidden layers of 8 and 12, and two critics.
 fn counted(name: &str) -> f64 {
     let (s, a, members) = (5, 3, 2.0);
     let values = |outputs| net(&[s, 8, 12, outputs]);
@@ -101,7 +102,8 @@ fn counted(name: &str) -> f64 {
     let album_critic = 2.0 * v.trained() + v.all + q.trained();
     // V, Qbar and Q at the data, V at s'.
     let iql_critic = v.trained() + members * q.all + members * q.trained() + v.all;
-    // A step of the policy at s', Qbar there, Q; then flow, ten Euler steps, one-step policy, Q of it.
+    // The one-step policy at s', Qbar there, Q; then the flow, ten Euler steps, the one-step policy, and its
+    // Q.
     let fql = |actions: usize, bins: usize| {
         let (q, flow, mu) = (q_of(actions, bins), field(actions), one_step(actions));
         let critic = members * (q.all + q.trained());
@@ -112,7 +114,7 @@ fn counted(name: &str) -> f64 {
         let (at_next, critic, actor) = fql(actions, 1);
         at_next + critic + actor
     };
-    // The network that predicts noise: 64 features of time, condition of 128, three blocks of 256.
+    // The noise network: 64 time features, an embedding of 128, three blocks of 256.
     let condition = net(&[64, 128, 128]);
     let input = net(&[a + s + 128, 256]);
     let block = net(&[256, 1024, 256]);
@@ -126,7 +128,7 @@ fn counted(name: &str) -> f64 {
             let (time, f) = (net(&[16, 32, 16]), net(&[a + 16 + s, 256, 256, 256, a]));
             // Two levels of noise for a'; Qbar and Q.
             let critic = 2.0 * (time.all + f.all) + members * (q.all + q.trained());
-            // The consistency loss online and by the average, two levels of the policy, Q of it.
+            // The consistency loss of the network and its average, two levels of the policy, and its Q.
             let online = time.trained() + f.trained_and_passed_on();
             critic + online + (time.all + f.all) + 2.0 * online + members * q.passed_through()
         }
@@ -144,14 +146,14 @@ fn counted(name: &str) -> f64 {
         "fawac" => 10.0 * flow.all + members * (2.0 * q.all + q.trained()) + v.trained() + flow.trained(),
         "fbrac" => {
             let critic = 10.0 * flow.all + members * (q.all + q.trained());
-            // Gradients pass through nine of ten steps: the first begins at noise.
+            // Gradients pass through nine of ten steps: the first starts from noise.
             let sample = flow.trained() + 9.0 * flow.trained_and_passed_on();
             critic + flow.trained() + sample + members * q.passed_through()
         }
         "fql" => fql_sum(1),
         "hinge-iql" => iql_critic + v.all + pi.trained(),
         "idql" => {
-            // Learned frequencies: one product into 32 phases, whose gradient condition and input pass on.
+            // Learned frequencies: one product into 32 phases, whose gradient comes from embedding and input.
             let time = net(&[1, 32]).trained();
             iql_critic + time + condition.trained_and_passed_on() + noise_tail
         }

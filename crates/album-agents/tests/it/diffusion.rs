@@ -1,4 +1,4 @@
-//! Which networks of the diffusion and consistency policies act, rest and move.
+//! Which networks of the diffusion and consistency policies act, stay fixed and move.
 #![allow(clippy::unwrap_used)]
 
 use crate::support;
@@ -18,7 +18,7 @@ fn agent(name: &str, settings: &str, data: &Dataset) -> (Learner, Batch) {
     (agent, batch)
 }
 
-/// All weights of the networks whose names begin like that.
+/// All weights of the networks whose names have this prefix.
 fn weights(state: &AgentState, begins: &str) -> Vec<f32> {
     let networks = state.networks.iter().filter(|network| network.name.starts_with(begins));
     networks.flat_map(|network| &network.weights).flat_map(|tensor| tensor.data.clone()).collect()
@@ -30,7 +30,7 @@ fn act(agent: &Learner) -> Vec<f32> {
     actions
 }
 
-/// What the policy does after all weights of some networks are changed.
+/// The policy's actions after all weights of some networks are changed.
 fn act_with(agent: &mut Learner, begins: &str, change: impl Fn(f32) -> f32) -> Vec<f32> {
     let before = agent.state();
     let mut state = before.clone();
@@ -53,7 +53,7 @@ fn idql_acts_by_the_moving_average_and_the_target_critic() {
         assert_eq!(act_with(&mut agent, resting, |x| x + 0.3), actions, "{resting}");
     }
     assert_ne!(act_with(&mut agent, "ema_", |x| x + 0.3), actions);
-    // With all signs of its last layer turned, the target critic prefers the worst action.
+    // With its last layer negated, the target critic prefers the worst action.
     let before = agent.state();
     let mut state = before.clone();
     let target = state.networks.iter_mut().find(|network| network.name == "q_target").unwrap();
@@ -103,8 +103,8 @@ fn the_policy_of_srpo_waits_and_its_frequencies_stay() {
     assert!((15.0..50.0).contains(&deviation), "{deviation}");
 }
 
-/// What a policy does in many episodes, after learning from actions around -0.5 and 0.5 (as often), of which those above 0
-/// are rewarded.
+/// The policy's actions in many episodes, after learning from actions around -0.5 and 0.5 in equal numbers,
+/// of which those above 0 are rewarded.
 fn learned(name: &str, settings: &str) -> Vec<f32> {
     let n = 2000;
     let mut draw = rng::stream(9, "test");
@@ -140,7 +140,7 @@ fn learned(name: &str, settings: &str) -> Vec<f32> {
     actions
 }
 
-/// The share of actions within 0.2 of a place.
+/// The fraction of actions within 0.2 of a value.
 fn near(actions: &[f32], place: f32) -> f64 {
     actions.iter().filter(|a| (**a - place).abs() < 0.2).count() as f64 / actions.len() as f64
 }
@@ -149,7 +149,7 @@ const NOISE_NET: &str = "noise_width = 24\nnoise_blocks = 2\ntime_features = 16\
 
 #[test]
 fn idql_samples_the_behaviour_and_chooses_the_better_half() {
-    // With the five steps of the original a third of the samples lie between the modes.
+    // With the original's five steps, a third of the samples lie between the modes.
     let of = |steps: usize, n: usize| {
         let settings = format!("ema_rate = 0.02\ndiffusion_steps = {steps}\nnum_samples = {n}");
         learned("idql", &format!("{NOISE_NET}{settings}"))

@@ -14,10 +14,10 @@ fn data() -> Dataset {
     support::discrete_data(3, 21, CHOICES)
 }
 
-/// One number for each row.
+/// One number per row.
 type Column = Vec<f64>;
 
-/// A network in double precision, straight from its definition: the outputs of one member for one row.
+/// A network in double precision, straight from its definition: one member's outputs for one row.
 fn forward(tensors: &[Tensor], member: Option<usize>, x: &[f32], layer_norm: bool) -> Column {
     let prefix = member.map_or(String::new(), |member| format!("member{member}/"));
     let own = tensors.iter().filter(|tensor| tensor.name.starts_with(&prefix));
@@ -44,14 +44,15 @@ fn forward(tensors: &[Tensor], member: Option<usize>, x: &[f32], layer_norm: boo
     unreachable!("a network ends with a layer")
 }
 
-/// The weights of all networks, by name; in double precision they are shifted for finite differences.
+/// The weights of all networks by name, in double precision, so that they can be shifted for finite
+/// differences.
 struct Reference<'a> {
     weights: Vec<(String, Vec<Tensor>)>,
     batch: &'a Batch,
     members: usize,
 }
 
-/// What an update treats as constants.
+/// Quantities that an update treats as constants.
 #[derive(Clone)]
 struct Constants {
     y_k: Column,
@@ -83,7 +84,7 @@ impl Reference<'_> {
         (0..self.rows()).map(|row| forward(self.net("v"), None, self.state(block, row), true)[0]).collect()
     }
 
-    /// Q of the action taken, member after member in each row.
+    /// Q of the recorded action, member by member in each row.
     fn q(&self, name: &str) -> Vec<Column> {
         let of = |row: usize, member: usize| {
             let member = (self.members > 1).then_some(member);
@@ -123,7 +124,7 @@ impl Reference<'_> {
         Constants { y_k, y: vec![], q_bar: vec![], weights }
     }
 
-    /// The six terms of the paper at the actions taken, and the weighted cross-entropy.
+    /// The six terms of the paper at the recorded actions, and the weighted cross-entropy.
     fn album(&self, gamma: f64, k: &Constants) -> f64 {
         let b = self.batch;
         let (q, v, v_next) = (self.q("q"), self.v(0), self.v(1));
@@ -167,7 +168,7 @@ impl Reference<'_> {
     }
 }
 
-/// Compares loss and gradients with finite differences of the loss in double precision, along one direction for each network.
+/// Compares loss and gradients with finite differences in double precision, along one direction per network.
 fn check_gradients(
     name: &str,
     settings: &str,
@@ -176,7 +177,7 @@ fn check_gradients(
 ) {
     let data = data();
     let mut agent = support::agent(name, &format!("batch_size = 16\n{settings}"), &data, 100);
-    // Apart from each other, so that a target network is not taken for the other one.
+    // Trained apart, so that a target network is not mistaken for its online network.
     support::train(&mut agent, &data, 3);
     let batch = support::batch(&agent, &data, &(0..16).map(|i| 3 * i).collect::<Vec<_>>());
     let (found, gradients) = agent.gradients(&batch, 0, &mut Noise::at(0, 0));
@@ -191,7 +192,7 @@ fn check_gradients(
     let expected = loss(&reference, &constants);
     assert!((found - expected).abs() < 1e-5 * expected.abs().max(1.0), "{name}: {found} against {expected}");
     for (network, gradient) in gradients {
-        // Weights are single numbers: a step that they hold exactly enough.
+        // Weights are in single precision: the step is large enough to be represented well.
         let step = 1.0 / 8192.0;
         let original = reference.net(&network).to_vec();
         let mut moved = |sign: f32| {
@@ -200,7 +201,7 @@ fn check_gradients(
             own.iter_mut().flat_map(|tensor| &mut tensor.data).enumerate().for_each(|(i, x)| {
                 *x += sign * step * (1.0 + i as f32).sin();
             });
-            // What was really moved, after rounding.
+            // The actual displacement, after rounding.
             let moved: Column = own.iter().flat_map(|tensor| &tensor.data).map(|&x| x.into()).collect();
             (loss(&reference, &constants), moved)
         };
@@ -255,8 +256,8 @@ fn agents_for_continuous_actions_refuse_choices_and_name_those_that_learn_them()
 
 const LENGTH: usize = 6;
 
-/// A walk on a line to its right end: left, right or stay, of which the data prefers left, and a fourth choice that nobody
-/// ever made.
+/// A walk along a line to its right end: left (preferred by the data), right or stay, and a fourth choice
+/// that was never recorded.
 fn chain() -> Dataset {
     let mut draw = rng::stream(1, "chain");
     let mut rows = Rows { observation_dim: LENGTH, action_dim: 1, ..Rows::default() };
@@ -281,7 +282,7 @@ fn chain() -> Dataset {
     Dataset::in_space(rows, ActionSpace::Discrete { n: 4 }).unwrap()
 }
 
-/// One observation for each place on the line but the last.
+/// One observation for each position on the line but the last.
 fn places() -> Vec<f32> {
     let place = |place| (0..LENGTH).map(move |i| f32::from(u8::from(i == place)));
     (0..LENGTH - 1).flat_map(place).collect()
@@ -320,7 +321,7 @@ fn on_a_chain_all_learn_the_way_and_cloning_does_not() {
     ] {
         let mut agent = learned(name, &settings, &data);
         assert_eq!(act(&agent, &places()), right, "{name} {settings}");
-        // The values know how far it is.
+        // The values reflect the distance.
         let v = agent.value(View::new(&places(), LENGTH - 1, LENGTH)).unwrap();
         assert!(v.windows(2).all(|pair| pair[0] < pair[1]), "{name}: {v:?}");
     }
@@ -375,7 +376,7 @@ fn q_of_continuous_actions_is_what_the_log_says() {
 
 #[test]
 fn a_policy_acts_in_physical_units() {
-    // Twice the unit box: every number inside is exactly half of that outside.
+    // Twice the unit box: every internal number is exactly half of the physical one.
     let rows = |scale: f32| {
         let data = support::data(2, 31);
         let actions = data.episodes().rows();
@@ -443,7 +444,7 @@ fn a_checkpoint_holds_the_action_space() {
         let made = Learner::from_blueprint(setup.as_ref(), &other.blueprint, 10, 0, &Pool::new(1));
         assert!(made.unwrap_err().to_string().contains("contradict"));
     }
-    // Checkpoints from before there were action spaces are those of the unit box.
+    // Checkpoints from before action spaces existed are those of the unit box.
     let old = r#"{"encoding":{"observation_dim":1,"standard":null,"frequencies":[]},"action_dim":2,"value_range":null}"#;
     let blueprint: Blueprint = serde_json::from_str(old).unwrap();
     assert_eq!(blueprint.action_space(), ActionSpace::unit(2));

@@ -1,5 +1,5 @@
-//! The agent itself against the trace of 100 updates that `benches/peers/record_trace.py` recorded in JAX: losses at every
-//! step, all weights after the first and the last.
+//! The agent against a trace of 100 updates recorded in JAX by `benches/peers/record_trace.py`: losses at
+//! every step, all weights after the first and last.
 #![allow(clippy::unwrap_used)]
 
 use album_agents::agents::album::{Config, HingeCritic};
@@ -17,8 +17,8 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
-/// One episode of K steps for each row of each batch: it starts in s with a and r_1, goes to s_1, and ends in s_K with
-/// the discounted rewards r_k.
+/// One episode of K steps for each row of each batch: it starts in s with a and r_1, goes to s_1, and ends in
+/// s_K with the discounted rewards r_k.
 fn dataset(batches: &[Value], observation_dim: usize, action_dim: usize, rows: usize) -> Dataset {
     let mut data = Rows {
         observation_dim,
@@ -57,7 +57,7 @@ fn dataset(batches: &[Value], observation_dim: usize, action_dim: usize, rows: u
 
 fn close(what: &str, found: &[f32], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{what}");
-    // Relative to the size of the tensor, as single entries may be arbitrarily close to zero.
+    // Relative to the scale of the tensor, as single entries may be arbitrarily close to zero.
     let size = expected.iter().fold(1e-3f64, |m, x| m.max(x.abs()));
     for (found, expected) in found.iter().zip(expected) {
         let difference = (f64::from(*found) - expected).abs();

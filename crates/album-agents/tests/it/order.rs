@@ -1,4 +1,4 @@
-//! In which order an update does what: facts of the original implementations that change results.
+//! The order of operations in an update: details of the original implementations that affect results.
 #![allow(clippy::unwrap_used)]
 
 use crate::support;
@@ -21,7 +21,7 @@ fn weights(state: &AgentState, name: &str) -> Vec<f32> {
     network.weights.iter().flat_map(|tensor| tensor.data.clone()).collect()
 }
 
-/// Away from each other, so that it shows which of the two was used.
+/// Moves the target away from its online network, so that the two can be told apart.
 fn part_target(agent: &mut Learner, name: &str) {
     let mut state = agent.state();
     for tensor in &mut state.networks.iter_mut().find(|network| network.name == name).unwrap().weights {
@@ -50,7 +50,8 @@ fn targets_mix_in_the_weights_from_before_the_step() {
 
 #[test]
 fn all_networks_move_at_once_from_the_same_parameters() {
-    // The actor's first step is the same whether the critic stands still or leaps: it sees the old critic.
+    // The actor's first step is the same whether the critic learns fast or not at all: it sees the old
+    // critic.
     let data = data();
     for name in ["album", "fql", "iql", "rebrac"] {
         let (mut agent, batch) = agent(name, "", &data);
@@ -98,7 +99,7 @@ fn a_delayed_actor_rests_with_its_targets_but_drifts_on() {
 
 #[test]
 fn a_clipped_action_passes_no_gradient_of_q() {
-    // The actor's first component is far outside: Q sees it clipped, and nothing else pulls.
+    // The actor's first component is far outside: Q sees it clipped, and nothing else pulls it back.
     let data = data();
     for (name, settings) in [("iql", "extraction = \"ddpgbc\"\nalpha = 0.0"), ("fql", "alpha = 0.0")] {
         let (mut agent, batch) = agent(name, settings, &data);

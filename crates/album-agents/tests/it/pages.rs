@@ -31,7 +31,7 @@ fn every_agent_has_a_page_with_its_keys() {
             "{}: no command",
             kind.name
         );
-        // A page may refer to that of an agent that it is built on.
+        // A page may refer to the page of the agent that it builds on.
         let built_on = ["iql", "album", "fql", "qc-fql", "idql"].into_iter();
         let linked: String = (built_on.filter(|name| text.contains(&format!("]({name}.md)"))))
             .map(|name| page(&format!("agents/{name}.md")))
@@ -58,7 +58,7 @@ fn every_logged_column_is_in_the_glossary() {
         let mut metrics = Metrics::new();
         agent.update(&batch, 0, Some(&mut metrics));
         for (name, _) in metrics {
-            // `critic/q_mean`, `q_max`: the group is written once. The columns of chunks stand under a common entry.
+            // `critic/q_mean`, `q_max`: the group is written once. The columns of chunks share an entry.
             let (group, short) = name.split_once('/').unwrap();
             let known = glossary.contains(&format!("`{name}`")) || glossary.contains(&format!("`{short}`"));
             if !known && !glossary.contains(&format!("`{group}/...`")) {

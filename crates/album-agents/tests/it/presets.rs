@@ -1,5 +1,5 @@
-//! The files in `presets/`: every key and environment exists, every value is in its domain and has a source, and what the
-//! paper publishes agrees with them, with the defaults and with the page.
+//! The files in `presets/`: every key and environment exists, every value is valid and has a source, and the
+//! paper's published values agree with them, with the defaults and with the page.
 #![allow(clippy::unwrap_used)]
 
 use album_agents::{AGENTS, AgentKind, Preset};
@@ -74,7 +74,7 @@ fn the_papers_hyperparameters_are_the_defaults_and_the_presets() {
         settings.extend(album.preset(&environment, Preset::Paper).unwrap());
         let hidden = settings["hidden"].as_array().unwrap().iter().map(|w| w.as_integer().unwrap());
         let found = match key.as_str() {
-            "steps" => continue, // of the loop, not of the agent
+            "steps" => continue, // belongs to the loop, not the agent
             "hidden_layers" => hidden.len() as f64,
             "hidden_width" => {
                 assert!(hidden.clone().all(|w| w as f64 == value));
@@ -88,7 +88,7 @@ fn the_papers_hyperparameters_are_the_defaults_and_the_presets() {
     assert_eq!(checked, 23, "rows of the table");
 }
 
-/// The cell `default` of a key in the table of an agent's page. Several keys may share a row.
+/// The `default` cell of a key in the table of an agent's page. Several keys may share a row.
 fn on_page(page: &str, key: &str) -> Option<String> {
     let quoted = format!("`{key}`");
     let row = page
@@ -96,7 +96,7 @@ fn on_page(page: &str, key: &str) -> Option<String> {
         .find(|line| line.starts_with("| ") && line.split('|').nth(1).unwrap().contains(&quoted))?;
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
     let place = cells[1].split(", ").position(|name| name == quoted)?;
-    // Lists have commas of their own.
+    // Lists contain commas.
     let defaults: Vec<&str> =
         if cells[2].starts_with('[') { vec![cells[2]] } else { cells[2].split(", ").collect() };
     defaults.get(place).map(|default| (*default).to_owned())

@@ -1,6 +1,6 @@
-//! Every agent against the traces in `tests/data`, which independent JAX implementations recorded in double precision
-//! (`tests/references/*.py`): losses, gradients, directional derivatives by finite differences, and all weights after 1
-//! and after 20 updates.
+//! Every agent against the traces in `tests/data`, recorded in double precision by independent JAX
+//! implementations (`tests/references/*.py`): losses, gradients, directional derivatives by finite
+//! differences, and all weights after 1 and after 20 updates.
 #![allow(clippy::unwrap_used)]
 
 use album_agents::{AGENTS, Agent, AgentKind, Learner, Metrics, Noise};
@@ -67,8 +67,8 @@ impl Trace {
         Noise::recorded(draws)
     }
 
-    /// Compares tensors with those recorded under `when/network/`, relative to the largest entry of each: single entries
-    /// may be arbitrarily close to zero.
+    /// Compares tensors with those recorded under `when/network/`, relative to the largest entry of each, as
+    /// single entries may be arbitrarily close to zero.
     fn compare(&self, when: &str, network: &str, tensors: &[Tensor], tolerance: f64) {
         for tensor in tensors {
             let name = format!("{when}/{network}/{}", tensor.name);
@@ -105,7 +105,7 @@ fn slope(gradient: &[Tensor]) -> f64 {
     values.enumerate().map(|(i, &g)| f64::from(g) * (1.0 + i as f64).sin()).sum()
 }
 
-/// On a device the native tape's gradients are not looked at again.
+/// On a device, the gradients of the native tape are not checked again.
 fn replay(trace: &Trace, device: Option<&Device>) {
     let kind = AgentKind::find(&trace.text("agent")).unwrap();
     let mut settings = kind.defaults().unwrap();
@@ -153,7 +153,7 @@ fn replay(trace: &Trace, device: Option<&Device>) {
             let expected: BTreeMap<String, f64> = serde_json::from_str(&trace.text("metrics")).unwrap();
             for (name, expected) in expected {
                 let found = metrics.iter().find(|m| m.0 == name).unwrap_or_else(|| panic!("no {name}")).1;
-                // An actor that sees the updated critic also sees the rounding of that update.
+                // An actor that sees the updated critic inherits the rounding of that update.
                 close(&format!("{}: {name}", trace.file), found, expected, 3e-5);
             }
             for network in agent.state().networks {
@@ -171,7 +171,7 @@ fn updates_match_the_references() {
     let traces = traces();
     traces.iter().for_each(|trace| replay(trace, None));
     let seen: BTreeSet<String> = traces.iter().map(|trace| trace.text("agent")).collect();
-    // ALBUM has a trace of its own, in `jax_trace.rs`.
+    // ALBUM has its own trace, in `jax_trace.rs`.
     let missing: Vec<&str> = AGENTS
         .iter()
         .map(|kind| kind.name)

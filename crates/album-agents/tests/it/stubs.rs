@@ -1,5 +1,5 @@
-//! The classes of agents in the Python package's stubs have a keyword for every hyperparameter: type checkers need them
-//! written out. After a change, `ALBUM_BLESS=1 cargo test -p album-agents stubs` writes them anew.
+//! The agent classes in the Python package's stubs have a keyword for every hyperparameter, written out for
+//! type checkers. After a change, `ALBUM_BLESS=1 cargo test -p album-agents stubs` rewrites them.
 
 use album_agents::AGENTS;
 use std::fmt::Write;

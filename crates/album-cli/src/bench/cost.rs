@@ -7,16 +7,16 @@ use album_experiments::CostOptions;
 use album_experiments::bench::cost::{CostBench, measure};
 use std::path::{Path, PathBuf};
 
-/// The cost of a training step of each agent.
+/// Arguments of `album bench cost`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Agents, separated by commas; `rebrac*` updates its actor at every step [default: all]
     #[arg(long, value_delimiter = ',')]
     agents: Vec<String>,
-    /// Numbers of threads to time steps with, separated by commas (0: all processors)
+    /// Thread counts to time the steps with, separated by commas (0: all processors)
     #[arg(long, value_delimiter = ',', default_values_t = [1, 0])]
     threads: Vec<usize>,
-    /// Seeds; all agents take turns for each of them, and medians are reported
+    /// Number of seeds; the agents take turns within each, and medians are reported
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Steps to time per seed
@@ -31,7 +31,7 @@ pub struct Args {
     /// Measure one agent in this process; used by the command itself
     #[arg(long, hide = true)]
     measure: Option<String>,
-    /// Its seed
+    /// The seed of that measurement
     #[arg(long, hide = true, default_value_t = 0)]
     seed: u64,
 }
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     bench(&CostBench { agents, threads, rounds: args.rounds, steps: args.steps }, &args.out, args.json)
 }
 
-/// Measures all agents, as an experiment asks for them.
+/// Measures the agents that an experiment lists.
 pub fn experiment(options: &CostOptions, out: &Path) -> Result<(), Failure> {
     bench(&CostBench { rounds: options.rounds, ..CostBench::default() }, out, false)
 }

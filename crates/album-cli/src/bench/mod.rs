@@ -7,7 +7,7 @@ mod step;
 use album::Error as Failure;
 use clap::Subcommand;
 
-/// What to measure.
+/// Arguments of `album bench`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -16,11 +16,11 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// One training step of ALBUM at the paper's sizes, and how it grows
+    /// Time a training step of ALBUM at the paper's sizes, and how it scales
     Step(step::Args),
-    /// The paper's cost table for every agent: parameters, operations, time, value networks, memory
+    /// Measure the paper's cost table for every agent: parameters, operations, time, value networks, memory
     Cost(cost::Args),
-    /// The exact solvers on MudWorld against SciPy's linprog, and how they scale
+    /// Time the exact solvers on MudWorld against SciPy's linprog, and how they scale
     Solve(solve::Args),
 }
 

@@ -6,13 +6,13 @@ use album_base::progress::{self, Amount};
 use album_experiments::bench::solve::measure;
 use std::path::PathBuf;
 
-/// The exact solvers on MudWorld.
+/// Arguments of `album bench solve`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Rounds of the comparison; medians are reported
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Cells a side of the scaling run
+    /// Side lengths of the MudWorlds in the scaling run, in cells
     #[arg(long, value_delimiter = ',', default_values_t = [100, 200, 400, 800])]
     sizes: Vec<usize>,
     /// A Python with SciPy, for the comparison; without it only album is measured

@@ -6,13 +6,13 @@ use album_experiments::bench::on_device;
 use album_experiments::bench::step::{Size, measure};
 use album_xla::DeviceName;
 
-/// One training step.
+/// Arguments of `album bench step`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Worker threads (0: all processors)
     #[arg(long, default_value_t = 0)]
     threads: usize,
-    /// Rows in a batch
+    /// Batch size
     #[arg(long, default_value_t = 256)]
     batch: usize,
     /// Width of the four hidden layers
@@ -21,10 +21,10 @@ pub struct Args {
     /// Steps to time; the median is reported
     #[arg(long, default_value_t = 60)]
     rounds: usize,
-    /// Also time other batch sizes, widths and numbers of threads
+    /// Also time other batch sizes, widths and thread counts
     #[arg(long, conflicts_with = "device")]
     sweep: bool,
-    /// Time the step on a device of the plugin that `album setup xla` fetched
+    /// Time the step on a device of the plugin that `album setup xla` installed
     #[arg(long, value_name = "xla[:N]")]
     device: Option<DeviceName>,
     /// Print one JSON object

@@ -12,20 +12,20 @@ use std::time::Duration;
 /// The arguments of `album data expert`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Whose: `ant`, which walks in commanded directions
+    /// The body to train: `ant`, which learns to walk in commanded directions
     #[arg(value_enum)]
     body: Body,
-    /// The policy's file; `csv`, `svg` and `state` files of the same name are written beside it [default: in album's cache,
-    /// where `album data generate` looks]
+    /// The policy file; `csv`, `svg` and `state` files of the same name are written beside it [default: in
+    /// album's cache, where `album data generate` looks]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Steps in the environment, with one update each
+    /// Environment steps, each followed by one gradient update
     #[arg(long, value_name = "N", default_value_t = Expert::STEPS)]
     steps: u64,
-    /// Seed of the training
+    /// Training seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Episodes that the trained policy is judged by
+    /// Episodes to evaluate the trained policy on
     #[arg(long, value_name = "N", default_value_t = 20)]
     episodes: usize,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Body {
-    /// Four legs
+    /// A four-legged robot
     Ant,
 }
 

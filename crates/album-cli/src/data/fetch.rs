@@ -23,7 +23,7 @@ pub struct Args {
     /// Folder for the files [default: album's cache, where `album train` looks]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Seconds of silence after which a connection is given up
+    /// Seconds without data after which a connection is dropped
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, hide = true)]
     patience: f64,
     /// Print one JSON object
@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         progress.bar.finish_and_clear();
         let fetched = fetched?;
         if let Some(earlier) = &fetched.earlier_sha256 {
-            say!("warning: {file} is not what was downloaded before, whose SHA-256 is {earlier}");
+            say!("warning: {file} differs from an earlier download, whose SHA-256 was {earlier}");
         }
         if !args.json {
             output::print(&fetched.to_string())?;
@@ -81,7 +81,7 @@ fn exit_on_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A bar on a terminal, a line now and then elsewhere.
+/// A bar on a terminal, an occasional line elsewhere.
 struct Progress {
     bar: ProgressBar,
     lines: Lines,
@@ -101,7 +101,7 @@ impl Progress {
                 if let Some(length) = length.filter(|length| self.bar.length() != Some(*length)) {
                     progress::show(&self.bar, Amount::Bytes);
                     self.bar.set_length(length);
-                    self.bar.reset_eta(); // the bytes that were there say nothing about the speed
+                    self.bar.reset_eta(); // bytes from an earlier download would distort the speed
                 }
                 self.bar.set_position(have);
                 self.lines.say(&self.bar, || format!("{file}: {}", bytes(have)));

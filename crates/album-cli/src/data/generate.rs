@@ -16,13 +16,14 @@ use std::time::Duration;
 /// The arguments of `album data generate`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The dataset, e.g. `cube-single-play-v0`: play and noisy of cube, scene and puzzle; navigate of pointmaze; navigate,
-    /// stitch and explore of antmaze
+    /// The dataset, e.g. `cube-single-play-v0`: play and noisy data of cube, scene and puzzle; navigate data
+    /// of pointmaze; navigate, stitch and explore data of antmaze
     name: String,
-    /// Training episodes; a tenth as many are added for validation [default: those of the official data]
+    /// Number of training episodes; a tenth as many are added for validation [default: as in the official
+    /// data]
     #[arg(long, value_name = "N")]
     episodes: Option<NonZero<usize>>,
-    /// Worker processes; the data does not depend on their number [default: the number of cores]
+    /// Worker processes; the data does not depend on how many [default: the number of cores]
     #[arg(long, value_name = "W")]
     workers: Option<NonZero<usize>>,
     /// Seed of the recording
@@ -31,10 +32,10 @@ pub struct Args {
     /// Folder for the two files [default: album's cache, where `album train` looks]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Antmaze: the policy file that `album data expert` wrote [default: that in album's cache]
+    /// For antmaze: the policy file written by `album data expert` [default: the one in album's cache]
     #[arg(long, value_name = "FILE")]
     expert: Option<PathBuf>,
-    /// A Python that has ogbench [default: ALBUM_PYTHON, or what `album setup ogbench` made]
+    /// A Python with ogbench installed [default: ALBUM_PYTHON, or the one made by `album setup ogbench`]
     #[arg(long)]
     python: Option<PathBuf>,
     /// Print one JSON object
@@ -68,13 +69,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             bar.set_length(of as u64);
             bar.set_position(episodes as u64);
             if resumed {
-                progress::say(&bar, &format!("{episodes} of {of} episodes are there already"));
-                bar.reset_eta(); // they say nothing about the speed
+                progress::say(&bar, &format!("{episodes} of {of} episodes were recorded earlier"));
+                bar.reset_eta(); // earlier episodes would distort the speed
             }
             lines.say(&bar, || format!("{episodes} of {of} episodes"));
         }
         Event::Play(play::Event::Lost { reason }) => {
-            progress::say(&bar, &format!("a process was lost and is replaced: {reason}"));
+            progress::say(&bar, &format!("a worker process died and is replaced: {reason}"));
         }
         Event::Play(play::Event::Writing { path }) => {
             progress::say(&bar, &format!("writing {}", path.display()));

@@ -13,22 +13,24 @@ use std::path::PathBuf;
 /// The arguments of `album data import`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Files or folders that are one dataset, in any format that `album data inspect` reads, one after the other; a
-    /// folder stands for its files in the order of their names, without those that end in -val.npz
+    /// Files or folders that form one dataset, in order, in any format that `album data inspect` reads; a
+    /// folder stands for its files sorted by name, except those ending in -val.npz
     #[arg(required = true, value_name = "SOURCE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     source: SourceArgs,
-    /// Check that the data has the columns and dimensions of this task (all five of an environment need the same)
+    /// Check that the data has the columns and dimensions of this task (the same for all five tasks of an
+    /// environment)
     #[arg(long)]
     task: Option<String>,
-    /// The folder to make, for `album train --data DIR` [default: the name of the one file, ending in .columns]
+    /// The folder to create, for `album train --data DIR` [default: the name of the single file, ending in
+    /// .columns]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Replace an imported folder that already exists
     #[arg(long)]
     force: bool,
-    /// Import nothing: check the files of the imported folder SOURCE against their hashes
+    /// Import nothing; check the files of the imported folder SOURCE against their hashes
     #[arg(long, conflicts_with_all = ["task", "out", "force"])]
     verify: bool,
     /// Print one JSON object

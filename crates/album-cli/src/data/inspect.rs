@@ -9,17 +9,17 @@ use std::path::PathBuf;
 /// The arguments of `album data inspect`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Files or folders that are one dataset: npz, npy, HDF5 (D4RL, robomimic, Minari), Parquet, CSV, a Minari or LeRobot
-    /// dataset, or a folder that `album data import` made
+    /// Files or folders that form one dataset: npz, npy, HDF5 (D4RL, robomimic, Minari), Parquet, CSV, a
+    /// Minari or LeRobot dataset, or a folder made by `album data import`
     #[arg(required = true, value_name = "SOURCE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     source: SourceArgs,
-    /// The task that gives rewards: a name, or a number from 1 to 5 if the file has its official name; by default the
-    /// file's own rewards, else the default task of the dataset that the file is named after
+    /// The task that defines the rewards: a name, or a number from 1 to 5 if the file has its official name
+    /// [default: the file's own rewards, else the default task of the dataset that the file is named after]
     #[arg(long)]
     task: Option<String>,
-    /// The discount of the values
+    /// Discount factor of the values
     #[arg(long, default_value_t = 0.995)]
     gamma: f64,
     /// Print one JSON object

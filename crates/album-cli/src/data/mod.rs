@@ -28,7 +28,8 @@ enum Command {
     Generate(generate::Args),
     /// Train the expert that ant datasets are recorded with
     Expert(expert::Args),
-    /// Record a dataset in a gymnasium environment, with random actions, a trained run or a Python function
+    /// Record a dataset in a gymnasium environment, with random actions, a trained policy or a Python
+    /// function
     Record(record::Args),
     /// Inspect a data file: its contents, its rewards under a task, and its problems
     Inspect(inspect::Args),

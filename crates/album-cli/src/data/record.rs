@@ -14,34 +14,35 @@ use std::path::PathBuf;
 /// The arguments of `album data record`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where: gymnasium:ID, or FILE.py:FUNCTION that returns an environment
+    /// The environment: gymnasium:ID, or FILE.py:FUNCTION that returns one
     #[arg(long, value_name = "ENV")]
     env: String,
-    /// A keyword argument of the environment, as often as needed
+    /// A keyword argument of the environment; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     env_arg: Vec<String>,
-    /// Who acts: `random`, a run directory, or FILE.py:FUNCTION that takes an observation (and a NumPy generator)
+    /// The policy: `random`, a run directory, or FILE.py:FUNCTION that takes an observation (and a NumPy
+    /// generator)
     #[arg(long, value_name = "POLICY", default_value = "random")]
     policy: String,
-    /// Standard deviation of normal noise on every action, in halves of the action's range
+    /// Standard deviation of Gaussian noise on every action, as a fraction of half the action's range
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     noise: f64,
-    /// Share of actions that are drawn uniformly instead
+    /// Fraction of actions that are replaced by uniformly random ones
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     epsilon: f64,
     /// Number of episodes
     #[arg(long, value_name = "N", default_value = "100")]
     episodes: NonZero<usize>,
-    /// Cut episodes after so many steps [default: the environment's own limit]
+    /// Cut episodes after this many steps [default: the environment's own limit]
     #[arg(long, value_name = "N")]
     max_steps: Option<NonZero<usize>>,
     /// Seed of the recording
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The file, or the folder of `--format minari`, to write
+    /// The file to write, or the folder for `--format minari`
     #[arg(long, value_name = "PATH")]
     out: PathBuf,
-    /// Its layout
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Npz)]
     format: Format,
     #[command(flatten)]
@@ -53,9 +54,9 @@ pub struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Format {
-    /// One file, a row for each transition
+    /// One npz file with a row for each transition
     Npz,
-    /// A dataset folder of Minari (HDF5)
+    /// A Minari dataset folder (HDF5)
     Minari,
 }
 
@@ -80,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let recorded = request.record(&StopFlag::on_signals()?, &mut |progress| match progress {
         Progress::Recorded { episodes, .. } => bar.set_position(episodes as u64),
         Progress::Lost { reason } => {
-            progress::say(&bar, &format!("a worker was lost, its episode is repeated: {reason}"));
+            progress::say(&bar, &format!("a worker died and its episode is repeated: {reason}"));
         }
         _ => {}
     });

@@ -1,4 +1,4 @@
-//! `album reproduce`: a table or figure of the paper as one command.
+//! `album reproduce`: one command for each table or figure of the paper.
 
 mod screen;
 mod slurm;
@@ -21,10 +21,10 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// An experiment, or a part of it.
+/// Arguments of `album reproduce`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The experiment, or a file of your own that ends in .toml
+    /// The experiment, or your own .toml file
     #[arg(required_unless_present_any = ["list", "job"])]
     name: Option<String>,
     /// List the experiments
@@ -33,13 +33,13 @@ pub struct Args {
     /// The budget: which tasks, how many seeds and steps
     #[arg(long, value_enum, default_value_t = Size::Small)]
     scale: Size,
-    /// Only these tasks: OGBench names, or environments such as cube-single-play
+    /// Restrict to these tasks: OGBench names, or environments such as cube-single-play
     #[arg(long, num_args = 1.., value_delimiter = ',')]
     tasks: Vec<String>,
-    /// Only these seeds, or others than the experiment's: 0,1,5 or 0-7
+    /// Run these seeds instead of the experiment's: 0,1,5 or 0-7
     #[arg(long, num_args = 1.., value_delimiter = ',', value_parser = seeds)]
     seeds: Vec<RangeInclusive<u64>>,
-    /// Only these variants, by their labels
+    /// Restrict to these variants, by label
     #[arg(long, num_args = 1.., value_delimiter = ';', value_name = "LABEL")]
     variants: Vec<String>,
     /// Folder for runs and reports
@@ -54,30 +54,30 @@ pub struct Args {
     /// Show the progress of the runs
     #[arg(long)]
     status: bool,
-    /// Only write the report, from the runs so far
+    /// Only write the report, from the runs finished so far
     #[arg(long)]
     report_only: bool,
     /// Execute one run, by its identifier, in this process
     #[arg(long, value_name = "ID")]
     run: Option<String>,
-    /// Runs side by side [default: by cores and memory]
+    /// Number of runs in parallel [default: by cores and memory]
     #[arg(long)]
     jobs: Option<usize>,
-    /// Memory for all runs together in GiB [default: what is available]
+    /// Memory for all parallel runs together, in GiB [default: what is available]
     #[arg(long, value_name = "GIB")]
     memory: Option<f64>,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// Do what a file says; used by executors
+    /// Execute the job in this file; used by executors
     #[arg(long, hide = true, value_name = "FILE")]
     job: Option<PathBuf>,
-    /// The process to stop with; used by executors
+    /// Stop when this process ends; used by executors
     #[arg(long, hide = true)]
     parent: Option<u32>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    // Last, because its heading is for all that follow.
+    // Last, because its help heading applies to everything after it.
     #[command(flatten)]
     slurm: SlurmArgs,
 }
@@ -85,7 +85,7 @@ pub struct Args {
 /// `--scale`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Size {
-    /// What a small machine affords: PointMaze, minutes on two cores
+    /// PointMaze in minutes on two cores
     Small,
     /// The paper's tasks, seeds and steps
     Paper,
@@ -94,9 +94,9 @@ enum Size {
 /// `--executor`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Place {
-    /// This machine, several runs side by side
+    /// This machine, several runs in parallel
     Local,
-    /// A cluster: job arrays of Slurm, and a job that writes the report after them
+    /// A Slurm cluster: job arrays, and a final job that writes the report
     Slurm,
 }
 
@@ -124,7 +124,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let request = Request { experiment: name.clone(), scale, selection };
     let plan = request.plan()?;
-    // Jobs of a cluster start elsewhere, so the folder needs a name that holds everywhere.
+    // Cluster jobs start in other directories, so the path must be absolute.
     let results = Results::at(&match args.executor {
         Place::Local => args.results.clone(),
         Place::Slurm => std::path::absolute(&args.results).map_err(Failure::io(&args.results))?,
@@ -174,7 +174,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     finish(&plan, &results, args.json)
 }
 
-/// What an executor started this process for.
+/// Executes the job that an executor started this process for.
 fn do_job(file: &Path, args: &Args) -> Result<(), Failure> {
     if let Some(parent) = args.parent {
         follow(parent);
@@ -186,7 +186,7 @@ fn do_job(file: &Path, args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Runs and commands as the command line does them: with a live line and a summary.
+/// Executes runs and commands as the command line does, with a live line and a summary.
 struct CommandLine;
 
 impl Host for CommandLine {
@@ -202,7 +202,7 @@ impl Host for CommandLine {
     }
 }
 
-/// Writes the report, and says which runs failed and why.
+/// Writes the report, and lists the failed runs with their reasons.
 fn finish(plan: &Plan, results: &Results, json: bool) -> Result<(), Failure> {
     let written = studies::write_report(plan, results)?;
     let status = Status::read(plan, results);

@@ -1,4 +1,4 @@
-//! What `album reproduce` shows while runs are done.
+//! The progress display of `album reproduce`.
 
 use album_base::progress::{self, Amount, MultiProgress, ProgressBar};
 use album_base::say;
@@ -16,13 +16,13 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// An empty screen; the first [`Event::Total`] draws the bar of all steps.
+    /// An empty screen; the first [`Event::Total`] draws the overall bar.
     pub fn new(plan: &Plan) -> Self {
         let steps = plan.runs.iter().map(PlannedRun::steps).sum();
         Screen { all: MultiProgress::new(), total: None, steps, runs: HashMap::new() }
     }
 
-    /// Shows an event of an executor.
+    /// Shows an executor's event.
     pub fn show(&mut self, event: Event<'_>) {
         match event {
             Event::Note(line) => self.say(&line),
@@ -52,7 +52,7 @@ impl Screen {
                     let bar = self.all.add(progress::bar(self.steps, Amount::Share));
                     bar.set_prefix("all");
                     bar.set_position(done);
-                    // What was done before says nothing about the time to go.
+                    // Steps done earlier would distort the remaining time.
                     bar.reset_eta();
                     self.total = Some(bar);
                 }

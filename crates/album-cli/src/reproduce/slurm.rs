@@ -2,11 +2,11 @@
 
 use album_experiments::executor::SlurmOptions;
 
-/// What to ask of Slurm for the jobs.
+/// What each job requests from Slurm.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options of --executor slurm")]
 pub struct SlurmArgs {
-    /// Time limit of a job; a run that needs longer is saved, queued again and resumed
+    /// Time limit of a job; a longer run is saved, requeued and resumed
     #[arg(long = "slurm-time", value_name = "[D-]H:M:S", default_value = "24:00:00")]
     time: String,
     /// Partition [default: the cluster's]
@@ -15,13 +15,13 @@ pub struct SlurmArgs {
     /// Account [default: yours]
     #[arg(long = "slurm-account", value_name = "NAME")]
     account: Option<String>,
-    /// Processors of a run
+    /// Processors per run
     #[arg(long = "slurm-cpus", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     cpus: u32,
-    /// Memory of a run
+    /// Memory per run
     #[arg(long = "slurm-mem", value_name = "SIZE", default_value = "4G")]
     mem: String,
-    /// Runs at the same time, at most
+    /// Maximum number of runs at the same time
     #[arg(long = "slurm-concurrent", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     concurrent: Option<u32>,
     /// One more argument for sbatch, e.g. --slurm-args=--qos=long; may be repeated
@@ -30,7 +30,7 @@ pub struct SlurmArgs {
 }
 
 impl SlurmArgs {
-    /// As the library takes them.
+    /// The options as the library takes them.
     pub fn get(&self) -> SlurmOptions {
         SlurmOptions {
             time: self.time.clone(),

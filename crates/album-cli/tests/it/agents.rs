@@ -72,7 +72,7 @@ fn every_agent_trains_evaluates_and_resumes() {
         let whole = json(folder.path(), &train(&name, &format!("{name}-whole"), &[]));
         assert_eq!((whole["agent"].as_str(), whole["steps"].as_u64()), (Some(name.as_str()), Some(12)));
         assert_eq!(whole["evaluations"].as_array().unwrap().len(), 1, "{name}");
-        // As if it had been killed after the first checkpoint.
+        // As if killed after the first checkpoint.
         let run = folder.path().join(format!("{name}-whole"));
         std::fs::remove_dir_all(run.join("checkpoints/step_000000012")).unwrap();
         let resumed = json(folder.path(), &["resume", &format!("{name}-whole"), "--json", "--threads", "2"]);
@@ -114,7 +114,7 @@ fn a_run_is_not_resumed_as_another_agent() {
     let before = snapshot(&folder.path().join("run"));
     fails(folder.path(), &["resume", "run"], 3, &["iql", "hinge-iql"]);
     let after = snapshot(&folder.path().join("run"));
-    // The lock names the process that looked.
+    // Opening a run writes the process id into its lock.
     let changed: Vec<_> =
         (after.iter().filter(|file| !before.contains(file) && !file.0.ends_with("run.lock")))
             .map(|file| &file.0)

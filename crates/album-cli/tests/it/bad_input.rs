@@ -7,7 +7,7 @@ use crate::common;
 use album_data::NpzWriter;
 use common::{Columns, album, fails, snapshot};
 
-/// Runs `solve` on a file that was changed by `change`, with outputs asked for, and checks that nothing was written.
+/// Runs `solve` with output options on a file altered by `change`, and checks that it writes nothing.
 fn refused(change: impl FnOnce(&mut Columns), words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let mut data = Columns::chain();

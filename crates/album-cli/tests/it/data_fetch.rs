@@ -18,7 +18,7 @@ const NAME: &str = "pointmaze-medium-stitch-v0";
 const TRAIN: &str = "pointmaze-medium-stitch-v0.npz";
 const VALIDATION: &str = "pointmaze-medium-stitch-v0-val.npz";
 
-/// A file in the official layout; the size depends on the rows alone.
+/// A file in the official layout; its size depends only on the number of rows.
 fn data_file(rows: usize, seed: f32) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.npz");
@@ -39,7 +39,7 @@ struct Answer {
     status: u16,
     body: Vec<u8>,
     etag: &'static str,
-    /// `None`: as long as the connection lasts.
+    /// `None`: until the connection closes.
     length: Option<usize>,
     /// Sends only this many bytes, then waits before it closes the connection.
     breaks_at: usize,
@@ -63,8 +63,8 @@ struct Server {
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// Answers the n-th request for the training file with the n-th answer (the last one again and again), and those for
-/// the validation file well.
+/// Answers the n-th request for the training file with the n-th answer, repeating the last one, and always
+/// serves the validation file correctly.
 fn serve(answers: Vec<Answer>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/data", listener.local_addr().unwrap());
@@ -82,7 +82,7 @@ fn serve(answers: Vec<Answer>) -> Server {
                 answer = answers[seen.len().min(answers.len() - 1)].clone();
                 seen.push(head.clone());
             }
-            // One thread each: a connection may stall while the next one comes.
+            // One thread per connection: one may stall while the next arrives.
             std::thread::spawn(move || answer.send(&head, &mut stream));
         }
     });
@@ -144,7 +144,7 @@ fn message(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Fetches both files and compares the training file with what it should be.
+/// Fetches both files and compares the training file with its expected contents.
 fn succeeds(folder: &Path, server: &Server, train: &[u8]) -> Value {
     let output = fetch(folder, server);
     assert_eq!(output.status.code(), Some(0), "{}", message(&output));
@@ -154,7 +154,7 @@ fn succeeds(folder: &Path, server: &Server, train: &[u8]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A fetch that fails with this code and these words.
+/// A fetch that fails with this exit code and a message containing these words.
 fn fails(folder: &Path, server: &Server, code: i32, words: &[&str]) {
     let output = fetch(folder, server);
     let message = message(&output);
@@ -219,7 +219,7 @@ fn the_next_call_resumes_and_another_address_does_not() {
     let nothing = Answer { breaks_at: 0, ..first.clone() };
     let mut answers = vec![first];
     answers.extend(vec![nothing; 4]);
-    answers.push(Answer { etag: "", ..status(200) }); // somebody else's log-in page
+    answers.push(Answer { etag: "", ..status(200) }); // a captive portal's log-in page
     answers.push(whole(&file, "\"one\""));
     let server = serve(answers);
     fails(folder.path(), &server, 5, &[TRAIN, "5 attempts", "10000 bytes are in", "resumes", "--from"]);
@@ -240,7 +240,7 @@ fn the_next_call_resumes_and_another_address_does_not() {
 #[test]
 fn a_file_that_changed_starts_over() {
     let (old, new) = (data_file(3000, 0.0), data_file(2500, 5.0));
-    // Known by its ETag; by its length where the server ignores If-Range.
+    // A new version is recognised by its ETag, or by its length where the server ignores If-Range.
     for etag in ["\"new\"", "\"old\""] {
         let folder = folder();
         let first = Answer { breaks_at: 10_000, ..whole(&old, "\"old\"") };
@@ -253,7 +253,7 @@ fn a_file_that_changed_starts_over() {
 #[test]
 fn a_part_that_cannot_be_resumed_is_removed() {
     let (folder, file) = (folder(), data_file(3000, 0.0));
-    // Without ETag and date nobody can tell whether the rest belongs to the same bytes.
+    // Without an ETag or date, the rest may belong to another version of the file.
     let server = serve(vec![Answer { breaks_at: 10_000, ..whole(&file, "") }]);
     fails(folder.path(), &server, 5, &["nothing was kept"]);
     assert_eq!(server.ranges(), [0; 5]);
@@ -291,7 +291,7 @@ fn files_that_are_there_are_not_replaced() {
     let server = serve(vec![whole(&file, "")]);
     std::fs::write(folder.path().join(TRAIN), "not mine").unwrap();
     let before = snapshot(folder.path());
-    fails(folder.path(), &server, 3, &[TRAIN, "there already", "delete it"]);
+    fails(folder.path(), &server, 3, &[TRAIN, "existed already", "delete it"]);
     assert_eq!(snapshot(folder.path()), before);
 
     std::fs::remove_file(folder.path().join(TRAIN)).unwrap();
@@ -339,7 +339,7 @@ fn the_cache_is_where_train_looks() {
     assert!(!message(&output).contains("--data"), "{}", message(&output));
 }
 
-/// Starts a fetch from a server that falls silent after 10,000 bytes, and waits until they are there.
+/// Starts a fetch from a server that stalls after 10,000 bytes, and waits until they have arrived.
 fn stalled(folder: &Path, server: &Server) -> std::process::Child {
     let mut child = command(folder, &server.base, "30").spawn().unwrap();
     let since = Instant::now();

@@ -1,4 +1,4 @@
-//! `album data generate`: names, refusals, interruptions. The interpreter is a fake that hands out prepared chunks.
+//! `album data generate`: names, refusals, interruptions. A fake interpreter hands out prepared chunks.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -45,9 +45,9 @@ impl Setting {
         json(self.dir.path(), &arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Starts a recording and returns when its first chunk is there.
+    /// Starts a recording and returns once its first chunk is written.
     fn start_slowly(&self, out: &Path) -> Child {
-        // The second chunk of a process is never done.
+        // A process never finishes its second chunk.
         let python = self.fake.python("slow", r#"[ -n "$again" ] && exec sleep 20; again=1"#);
         let child = Command::new(env!("CARGO_BIN_EXE_album"))
             .args(Self::arguments(out, &python))
@@ -64,7 +64,7 @@ impl Setting {
         child
     }
 
-    /// Goes on after an interruption, and compares with a recording without one.
+    /// Resumes after an interruption, and compares with an uninterrupted recording.
     fn goes_on(&self, out: &Path) {
         self.fake.asked();
         let report = self.finish(out);
@@ -101,7 +101,7 @@ fn a_signal_stops_with_everything_saved() {
     assert_eq!(status.code(), Some(75), "{message}");
     assert!(stdout.is_empty());
     assert!(
-        message.contains("of 22 episodes kept") && message.contains("the same command goes on"),
+        message.contains("of 22 episodes kept") && message.contains("the same command resumes"),
         "{message}"
     );
     setting.goes_on(&out);
@@ -120,7 +120,7 @@ fn the_report_and_files_that_are_there() {
     let task = "cube-single-play-singletask-task3-v0".parse().unwrap();
     assert_eq!(load_task(&path, &task).unwrap().len(), 20_000);
 
-    // Kept without any interpreter, under any of the dataset's names.
+    // The files are kept without any interpreter, under any of the dataset's names.
     let before = snapshot(&out);
     let out = out.to_str().unwrap();
     let task = "cube-single-play-singletask-task3-v0";
@@ -128,7 +128,7 @@ fn the_report_and_files_that_are_there() {
         json(setting.dir.path(), &["data", "generate", task, "--episodes", EPISODES, "--out", out, "--json"]);
     assert_eq!((&again["train"]["made"], &again["validation"]["made"]), (&false.into(), &false.into()));
 
-    // Another recipe does not touch them.
+    // Another recipe does not overwrite them.
     let other = ["data", "generate", "cube-single-play", "--episodes", "30", "--out", out];
     fails(setting.dir.path(), &other, 3, &["cube-single-play-v0.npz", "30 training", "move the file away"]);
     assert_eq!(snapshot(Path::new(out)), before);
@@ -147,11 +147,14 @@ fn names_and_refusals() {
     for name in ["humanoidmaze-medium-stitch", "antsoccer-arena-navigate-singletask-v0"] {
         refused(name, &["expert policies that are not in the package", "album data fetch"]);
     }
-    refused("antmaze-large-navigate-v0", &["an ant that walks", "album data expert ant", "album data fetch"]);
-    // An ant that hardly learnt anything is not what `generate` finds.
+    refused(
+        "antmaze-large-navigate-v0",
+        &["needs a trained ant", "album data expert ant", "album data fetch"],
+    );
+    // `generate` must not find an ant that has hardly learned anything.
     fails(dir.path(), &["data", "expert", "ant", "--steps", "300"], 2, &["--out"]);
     let expert = ["data", "generate", "scene-play", "--out", out_name, "--expert", "ant.safetensors"];
-    fails(dir.path(), &expert, 2, &["nobody walks in scene-play-v0"]);
+    fails(dir.path(), &expert, 2, &["no expert is needed for scene-play-v0"]);
     refused(
         "pointmaze-large-stitch",
         &["no recipe for `stitch`", "album data fetch pointmaze-large-stitch-v0"],
@@ -185,7 +188,7 @@ fn pointmaze_needs_no_interpreter() {
     let other = ["data", "generate", "pointmaze-medium-navigate", "--episodes", "11", "--out", "out"];
     fails(dir.path(), &other, 3, &["found a recording with seed 5", "of seed 0"]);
     assert_eq!(snapshot(&dir.path().join("out")), before);
-    // One folder for all: a file in its place.
+    // The shared folder cannot be created: a file is in its place.
     std::fs::write(dir.path().join("file"), "").unwrap();
     let output = album(dir.path(), &["data", "generate", "pointmaze-medium-navigate", "--out", "file"]);
     assert_eq!(output.status.code(), Some(5));

@@ -1,4 +1,4 @@
-//! `album data import`, and training from what it makes.
+//! `album data import`, and training from the imported columns.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 
@@ -48,7 +48,7 @@ fn training_from_columns_is_training_from_the_file() {
     let whole = json(path, &train("data.npz", "file", "20"))["weights_sha256"].clone();
     assert_eq!(json(path, &train("data.columns", "columns", "20"))["weights_sha256"], whole);
 
-    // A run that was begun with the file goes on with the columns: its data has the same hash.
+    // A run started from the file resumes from the columns: the data has the same hash.
     let config = path.join("file/config.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     assert!(text.contains("data.npz"), "{text}");
@@ -132,7 +132,7 @@ fn own_rewards_and_every_transition_are_kept_and_the_rest_is_named() {
     npz.array_f32("infos", &[3], &[0.0; 3]).unwrap();
     npz.array_bool("terminals", &[3], &[false, true, true]).unwrap();
     npz.finish().unwrap();
-    // One flag may mean either.
+    // A single flag column is ambiguous.
     fails(
         folder.path(),
         &["data", "import", "own.npz"],
@@ -174,7 +174,7 @@ fn limited(folder: &Path, limits: &str, args: &[&str]) -> Output {
 fn a_disk_that_fills_up_leaves_nothing_behind() {
     let folder = folder();
     let before = snapshot(folder.path());
-    // No file may have more than a block, and the signal that says so is ignored: writes fail.
+    // `ulimit -f 1` limits files to one block; with SIGXFSZ ignored, larger writes fail.
     let output = limited(folder.path(), "trap '' XFSZ; ulimit -f 1", &["data", "import", "data.npz"]);
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{message}");
@@ -182,7 +182,7 @@ fn a_disk_that_fills_up_leaves_nothing_behind() {
     assert_eq!(snapshot(folder.path()), before);
 }
 
-/// Linux counts what a program allocates, and not the files that it maps, against the limit of its data.
+/// On Linux the data limit counts a program's allocations but not the files it maps.
 #[cfg(target_os = "linux")]
 #[test]
 fn data_larger_than_the_memory_can_be_trained_on() {
@@ -192,7 +192,7 @@ fn data_larger_than_the_memory_can_be_trained_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     {
-        // 211 MB of observations and actions. Constant columns deflate well and are quickly made.
+        // 211 MB of observations and actions; constant columns compress well and are quick to write.
         let mut npz = NpzWriter::create(path.join("large.npz")).unwrap();
         npz.array_f32("observations", &[ROWS, 83], &vec![0.25; ROWS * 83]).unwrap();
         npz.array_f32("actions", &[ROWS, 5], &vec![0.5; ROWS * 5]).unwrap();
@@ -233,7 +233,7 @@ fn data_larger_than_the_memory_can_be_trained_on() {
     assert_eq!(result["steps"], 20);
 }
 
-/// Ten million rows, 280 MB in memory, pass by in 120.
+/// Ten million rows, 280 MB in memory, are imported in 120 MB.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_long_log_is_imported_in_little_memory() {
@@ -260,5 +260,5 @@ fn a_long_log_is_imported_in_little_memory() {
     let output = limited(folder.path(), "ulimit -d 120000", &args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes = std::fs::metadata(folder.path().join("log.columns/observations.f32")).unwrap().len();
-    assert_eq!(bytes, 4 * 4 * (10 * ROWS as u64 + 10_000)); // a state more in each episode
+    assert_eq!(bytes, 4 * 4 * (10 * ROWS as u64 + 10_000)); // each episode has one final state more
 }

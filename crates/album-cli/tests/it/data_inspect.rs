@@ -56,7 +56,7 @@ fn the_text_fits_a_narrow_terminal() {
         assert!(output.status.success());
         let text = String::from_utf8(output.stdout).unwrap();
         for line in text.lines() {
-            assert!(line.chars().count() <= 80 || line.contains('/'), "{line}"); // paths are as long as they are
+            assert!(line.chars().count() <= 80 || line.contains('/'), "{line}"); // paths are not wrapped
         }
         assert!(
             text.contains("1 warning") || text.contains("WARNINGS") || text.contains("PointMaze"),
@@ -74,7 +74,7 @@ fn without_a_task_only_the_contents_are_told() {
     let warnings = report["warnings"].as_array().unwrap();
     let message = warnings.iter().find(|w| w["code"] == "no_labels").unwrap()["message"].as_str().unwrap();
     assert!(message.contains("--task pointmaze-medium-navigate-singletask-v0"), "{message}");
-    // A name that does not fit is a warning.
+    // A file name that does not match the contents causes a warning.
     write_maze(&folder.path().join("cube-single-play-v0.npz"));
     let report = json(folder.path(), &["data", "inspect", "cube-single-play-v0.npz", "--json"]);
     assert_eq!(report["warnings"][0]["code"], "other_environment");
@@ -229,7 +229,7 @@ fn a_log_says_what_it_is() {
     );
 }
 
-/// Ids are looked up where Minari keeps its datasets: in the folder that its variable names, else under the home.
+/// Minari ids are resolved in the folder that MINARI_DATASETS_PATH names, else under the home directory.
 #[test]
 fn a_minari_id_is_found_in_the_users_cache() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../album-data/tests/golden/minari");
@@ -258,12 +258,12 @@ fn a_minari_id_is_found_in_the_users_cache() {
         assert_eq!(report["action"]["low"][0], -4.0, "{id}");
         assert!(report["bytes"].as_u64() > Some(1000), "{id}: {}", report["bytes"]);
     }
-    // What is not in the cache is a file that is missing.
+    // An id that is not in the cache is reported as a missing file.
     let output = inspect("album/parquet-v0", None);
     assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The parquet crate panics on some damaged pages. That is an error like any other, and no line about a thread.
+/// The parquet crate panics on some damaged pages; that must be an ordinary error without a thread message.
 #[test]
 fn a_damaged_file_is_one_message() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../album-data/tests/golden/lists.parquet");

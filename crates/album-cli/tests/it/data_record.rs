@@ -8,7 +8,8 @@ use std::path::Path;
 
 const PENDULUM: [&str; 6] = ["data", "record", "--env", "gymnasium:Pendulum-v1", "--max-steps", "40"];
 
-/// The interpreter with gymnasium that `cargo xtask test` sets up; without it, the test says so and ends.
+/// The interpreter with gymnasium that `cargo xtask test` sets up; without it, the test is reported as
+/// skipped.
 fn python() -> Option<String> {
     let python = std::env::var("ALBUM_PYTHON").ok();
     if python.is_none() {
@@ -47,7 +48,7 @@ fn random_actions_then_a_run_of_them() {
     let more = ["--policy", "run", "--noise", "0.2", "--epsilon", "0.1", "--episodes", "4", "--out", "c.npz"];
     let by_run = json(folder, &record(&python, &more));
     assert!(by_run["policy"].as_str().unwrap().starts_with("bc with weights "), "{by_run}");
-    // Spaces that differ from those of the run's data.
+    // The spaces differ from those of the run's data.
     let before = snapshot(folder);
     let cart = ["data", "record", "--env", "gymnasium:CartPole-v1", "--policy", "run", "--out", "d.npz"];
     let words =

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 const TASK: &str = "pointmaze-medium-navigate-singletask-task1-v0";
 
-/// The plugin that the environment names.
+/// The plugin named by the environment variable.
 fn plugin() -> Option<OsString> {
     let plugin = std::env::var_os("ALBUM_XLA_PLUGIN");
     if plugin.is_none() {
@@ -17,7 +17,7 @@ fn plugin() -> Option<OsString> {
     plugin
 }
 
-/// Runs `album` in a folder that is its cache, too; the plugin is the one that was set up there, unless one is named.
+/// Runs `album` in a folder that is also its cache; without a named plugin, the one set up there is used.
 fn album(folder: &Path, plugin: &str, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_album"))
         .args(args)
@@ -60,7 +60,8 @@ fn a_run_on_a_device_can_be_stopped_and_goes_on_there_and_elsewhere() {
 
     let whole = json(path, &train("whole", "60", &["--device", "xla:0"]));
     assert_eq!(whole["device"], set_up["devices"][0]);
-    // Shorter, then longer: as a run that was stopped at step 40. Rates do not fall, so that nothing else changes.
+    // Trained to step 40, then further, like an interrupted run. The learning rate is constant, so nothing
+    // else differs.
     json(path, &train("stopped", "40", &["--device", "xla"]));
     for run in ["here", "elsewhere"] {
         Command::new("cp").args(["-r", "stopped", run]).current_dir(path).status().unwrap();
@@ -71,7 +72,7 @@ fn a_run_on_a_device_can_be_stopped_and_goes_on_there_and_elsewhere() {
     assert_eq!(elsewhere["steps"], 60);
     assert!(elsewhere["device"].is_null());
 
-    // What was learned on a device is close to what is learned without one.
+    // Weights learned on a device are close to those learned on the CPU.
     let native = json(path, &train("native", "60", &[]));
     assert_ne!(native["weights_sha256"], whole["weights_sha256"]);
     let losses = |run: &str| -> Vec<f64> {
@@ -118,7 +119,7 @@ fn a_plugin_that_ends_its_process_ends_only_a_trial() {
         return album_testing::skip("cc", "a C compiler makes the plugin of this test");
     }
     fails(path, "", &["setup", "xla", "--plugin", "bad.so"], 5, "the plugin ended the process that tried it");
-    // A table of another major version.
+    // An API table of another major version.
     let other = "#include <stddef.h>\nstruct { size_t n; void *e; size_t m; void *f; int major, minor; void *calls[200]; } api = {1640, 0, 24, 0, 7, 3};\n\
                  void *GetPjrtApi(void) { return &api; }\n";
     std::fs::write(path.join("other.c"), other).unwrap();

@@ -93,7 +93,7 @@ fn onnx_with_and_without_onnxruntime() {
         let exported: serde_json::Value = serde_json::from_slice(&child.stdout).unwrap();
         (exported, String::from_utf8_lossy(&child.stderr).into_owned())
     };
-    // An interpreter without onnxruntime says so by its exit code.
+    // An interpreter without onnxruntime, which the exit code shows.
     let bare = folder.join("python");
     std::fs::write(&bare, "#!/bin/sh\nexit 42\n").unwrap();
     #[cfg(unix)]
@@ -123,7 +123,7 @@ fn what_cannot_be_exported_leaves_nothing_behind() {
     fails(folder, &export("nowhere", "old.onnx"), 5, &["nowhere"]);
     fails(folder, &export("run", "no/folder/p.onnx"), 5, &["no/folder/p.onnx"]);
     fails(folder, &["export", "run", "--format", "pickle", "--out", "p"], 2, &["onnx, safetensors"]);
-    // One bit of the weights.
+    // Flips one bit of the weights.
     let weights = folder.join("run/checkpoints/step_000000020/agent.safetensors");
     let mut bytes = std::fs::read(&weights).unwrap();
     *bytes.last_mut().unwrap() ^= 1;

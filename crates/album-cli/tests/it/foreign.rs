@@ -1,5 +1,5 @@
-//! Files, run directories and experiments from a stranger: nothing outside of them is touched, nothing but album runs, and
-//! whatever stands in place of a file is refused instead of waited for.
+//! Untrusted files, run directories and experiments: album touches nothing outside them, runs no other
+//! program, and refuses special files instead of blocking on them.
 
 use crate::common::{Columns, album, fails, json, pipe, pointmaze_data, refuses, shell, snapshot};
 use std::fs;
@@ -36,7 +36,7 @@ fn edit(path: &Path, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).unwrap();
 }
 
-/// Puts something else in the place of a file of the run, and lets every command that works on runs look at it.
+/// Replaces a file of the run with something else, and tries every command that works on runs.
 fn each_command_refuses(name: &str, put: impl Fn(&Path)) {
     let folder = folder();
     let path = folder.path().join("run").join(name);
@@ -61,7 +61,7 @@ fn links_out_of_a_run_are_not_followed() {
     for name in names.into_iter().chain(["episodes.jsonl", "differences.json", "fqe.json", "checkpoints"]) {
         each_command_refuses(name, |path| symlink("../mine.txt", path).unwrap());
     }
-    // Nor is a file made at the end of one.
+    // No file is created through a dangling link.
     each_command_refuses("report.html", |path| symlink("../new.html", path).unwrap());
 }
 
@@ -72,14 +72,14 @@ fn a_pipe_in_a_run_is_not_waited_for() {
     }
 }
 
-/// A second name for a file is no link, and only its contents tell that it is not ours.
+/// A hard link does not look like a link; only its contents show that the file is not ours.
 #[test]
 fn a_file_is_cut_only_if_it_begins_as_ours() {
     for name in ["run.lock", "train.csv", "eval.csv", "episodes.jsonl", "events.out.tfevents.album"] {
         let folder = folder();
         let path = folder.path().join("run").join(name);
         fs::remove_file(&path).unwrap();
-        // Longer than the log, which would be cut back.
+        // Longer than the log, which would be truncated.
         let mine = "precious\n".repeat(1000);
         fs::write(folder.path().join("mine.txt"), &mine).unwrap();
         fs::hard_link(folder.path().join("mine.txt"), &path).unwrap();
@@ -116,7 +116,7 @@ fn a_pipe_or_device_is_no_data() {
     assert!(!folder.path().join("out").exists());
 }
 
-/// A file from a stranger may ask for runs, for `bench cost` and for `verify`, and for nothing that names a program.
+/// An untrusted experiment file may request runs, `bench cost` and `verify`, but no other program.
 #[test]
 fn an_experiment_starts_nothing_but_album() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn values_that_are_no_numbers_are_no_result() {
     assert!(!folder.path().join("out.npz").exists() && !folder.path().join("out.csv").exists());
 }
 
-/// The same fault has the same exit code, whichever command meets it.
+/// The same fault gives the same exit code in every command.
 #[test]
 fn exit_codes_agree() {
     let folder = folder();
@@ -211,7 +211,7 @@ fn exit_codes_agree() {
     for args in commands("nan.csv") {
         refuses(folder.path(), &args, 3, &["nan.csv"]);
     }
-    // What only the user can say.
+    // Ambiguities that only the user can resolve.
     let flags = "episode,obs,action,reward,done\n0,1,0.5,0,0\n0,2,1.5,1,1\n";
     fs::write(folder.path().join("undecided.csv"), flags).unwrap();
     for args in [&["data", "inspect"][..], &["data", "import"], &["train", "--data"]] {
@@ -278,7 +278,7 @@ fn spreadsheets_see_no_formula() {
     assert!(cells.into_iter().all(|cell| !cell.starts_with(['=', '+', '@'])), "{policy}");
 }
 
-/// Files may have 8 kB here: less than the page, more than some tables.
+/// Files are limited to 8 kB: smaller than the page, larger than some tables.
 #[test]
 fn a_full_disk_leaves_no_half_report() {
     let folder = folder();

@@ -1,4 +1,5 @@
-//! V*_D means one thing: `data inspect`, `eval --critic` and `result.json` (which the tables are made of) agree.
+//! V*_D has one definition: `data inspect`, `eval --critic` and `result.json` (the source of the tables)
+//! agree.
 #![allow(clippy::unwrap_used)]
 
 use crate::common;
@@ -9,8 +10,8 @@ use std::path::Path;
 
 const TASK: &str = "pointmaze-medium-navigate-singletask-task1-v0";
 
-/// Two walks of the medium PointMaze. The second one passes the goal (20, 20) of task 1; where `meet` holds, it starts
-/// in a state that the first one passes.
+/// Two walks through the medium PointMaze. The second passes the goal (20, 20) of task 1; with `meet`, it
+/// starts in a state on the first walk.
 fn write(path: &Path, meet: bool) {
     let start = if meet { 4.0 } else { 4.5 };
     let x = (0..20).map(|i| i as f32 - 1.0).chain((0..20).map(|i| start + i as f32));

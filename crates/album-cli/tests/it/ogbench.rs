@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const TASK: &str = "cube-single-play-singletask-task2-v0";
 
-/// The interpreter with ogbench that `cargo xtask test` sets up; without it, the test says so and ends.
+/// The interpreter with ogbench that `cargo xtask test` sets up; without it, the test is reported as skipped.
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os("ALBUM_PYTHON").map(PathBuf::from);
     if python.is_none() {
@@ -43,7 +43,7 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
     let generate = ["data", "generate", "cube-single-play", "--episodes", "2", "--out", "."];
     json(folder, &[&generate[..], &["--python", python, "--json"]].concat());
 
-    // Two workers with training paused, one worker beside one training thread: the same run.
+    // Two workers with training paused, or one worker beside one training thread: the same run.
     let first =
         json(folder, &train(python, "paused", &["--eval-episodes", "3", "--workers", "2", "--threads", "2"]));
     let beside =
@@ -59,7 +59,7 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
         serde_json::from_slice(&std::fs::read(folder.join("paused/result.json")).unwrap()).unwrap();
     assert_eq!(written["versions"], first["versions"]);
 
-    // A look at it gives what the run saw, whatever the number of workers.
+    // `eval` gives the run's own result for any number of workers.
     let look = |workers: &str| {
         let args = ["eval", "paused", "--episodes", "3", "--workers", workers, "--python", python, "--json"];
         json(folder, &args)
@@ -73,7 +73,7 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
     assert!(row["seed"].is_u64() && row["success"].is_boolean() && row["return"].is_f64(), "{row}");
     assert!(row["length"].as_u64().unwrap() <= 200, "{row}");
 
-    // The critic over the data, beside what the data supports.
+    // The critic's values beside the best values that the data supports.
     let critic =
         json(folder, &["eval", "paused", "--episodes", "1", "--critic", "--python", python, "--json"]);
     let (learned, star) = (&critic["critic"]["learned"], &critic["critic"]["v_star"]);
@@ -82,12 +82,12 @@ fn a_recorded_dataset_becomes_an_evaluated_policy() {
     assert!((0.0..=1.0).contains(&number(&learned["critic/g_b_satisfied"])));
     assert!(number(&star["min"]) >= -198.67 && number(&star["max"]) <= 0.0, "{star}");
 
-    // An earlier checkpoint can be looked at; one that is not there is named with those that are.
+    // An earlier checkpoint can be evaluated; for a missing one, the message lists those that exist.
     let at = |step| ["eval", "paused", "--episodes", "1", "--step", step, "--python", python, "--json"];
     assert_eq!(json(folder, &at("30"))["steps"], 30);
     fails(folder, &at("31"), 3, &["no checkpoint of step 31", "30, 60"]);
 
-    // Films, where there is a way to draw.
+    // Videos, where rendering is available.
     let film =
         album(folder, &["eval", "paused", "--episodes", "1", "--video", "1", "--python", python, "--json"]);
     let said = String::from_utf8_lossy(&film.stderr);
@@ -120,7 +120,7 @@ fn a_python_without_ogbench_is_refused_before_there_is_a_run() {
         &["no module ogbench", "album setup ogbench"],
     );
     assert!(!folder.join("run").exists());
-    // Without episodes no environment is needed.
+    // Without evaluation episodes, no environment is needed.
     let result = json(folder, &train("nowhere", "run", &["--eval-episodes", "0"]));
     assert_eq!(result["finished"], true);
 }

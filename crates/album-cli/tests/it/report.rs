@@ -1,4 +1,4 @@
-//! `album report` from the outside, on run directories with chosen numbers.
+//! `album report` from the outside, on run directories with chosen results.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 
@@ -7,7 +7,7 @@ use crate::common;
 use common::{album, json};
 use std::path::Path;
 
-/// A run as `album train` leaves it, of ALBUM on PointMaze.
+/// A run of ALBUM on PointMaze as `album train` leaves it.
 fn run(path: &Path, seed: u64, k: u64, success: f64) {
     std::fs::create_dir_all(path).unwrap();
     let task = "pointmaze-medium-navigate-singletask-v0";
@@ -35,7 +35,7 @@ fn runs_are_grouped_by_their_settings() {
         run(&folder.path().join(format!("runs/a/{seed}")), seed, 10, 0.9);
         run(&folder.path().join(format!("runs/b/deeper/{seed}")), seed, 5, 0.4);
     }
-    // A copy is the same run, and a damaged one is named; neither stops the others.
+    // A copy counts as the same run, and a damaged run is named; neither affects the others.
     run(&folder.path().join("runs/z-copy"), 0, 10, 0.9);
     run(&folder.path().join("runs/damaged"), 7, 10, 0.9);
     std::fs::write(folder.path().join("runs/damaged/result.json"), "{\n").unwrap();
@@ -45,7 +45,7 @@ fn runs_are_grouped_by_their_settings() {
     assert!(skipped.contains("z-copy") && skipped.contains("the same run (seed 0)"), "{skipped}");
     assert!(skipped.contains("damaged") && skipped.contains("result.json"), "{skipped}");
     let csv = std::fs::read_to_string(folder.path().join("page/runs.csv")).unwrap();
-    // The paper has K = 5, on other tasks.
+    // The paper has K = 5, but on other tasks.
     let row = csv.lines().find(|line| line.contains("k = 5")).unwrap();
     assert!(
         row.starts_with("\"ALBUM, k = 5\",ALBUM,k=5,pointmaze-medium-navigate,1,success,3,3,40,"),
@@ -82,7 +82,7 @@ fn mistakes_are_named_and_nothing_is_lost() {
     assert!(!folder.path().join("album-report").exists());
 }
 
-/// Runs on a log of one's own have no published numbers, and a table of their own.
+/// Runs on user data have no published numbers, and get their own table.
 #[test]
 fn runs_on_own_data_stand_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,9 +99,9 @@ fn runs_on_own_data_stand_side_by_side() {
         let output = album(folder.path(), &[&args[..], &small].concat());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{told}");
-        // Networks of four steps are fresh, whatever V is.
+        // After four steps the networks are untrained, whatever V is.
         assert!(!told.contains("diverges"), "{told}");
-        // What was set is not told as chosen.
+        // A value set by the user is not reported as chosen from the data.
         assert!(told.contains("chosen from the data: gamma = 0.9") && !told.contains("steps = "), "{told}");
     }
     let r = json(folder.path(), &["report", "runs", "--out", "page", "--json"]);

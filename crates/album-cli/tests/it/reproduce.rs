@@ -66,7 +66,7 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&RUN[..], more].concat()
 }
 
-/// Weights and success by run.
+/// Weights and success rate of each run.
 fn outcomes(folder: &Path, results: &str) -> BTreeMap<String, (String, String)> {
     let runs = std::fs::read_dir(folder.join(results).join("runs")).unwrap();
     runs.map(|entry| entry.unwrap().path())
@@ -94,7 +94,7 @@ fn status(folder: &Path) -> Value {
     json(folder, &["reproduce", "tiny.toml", "--status", "--json"])
 }
 
-/// Waits until a run has logged some steps and is not done.
+/// Waits until a run has logged some steps without being finished.
 fn wait_for_work(folder: &Path) {
     let begin = Instant::now();
     loop {
@@ -119,7 +119,7 @@ fn everything_is_run_once_and_reported() {
         "[[variant]]\nlabel = \"ALBUM again\"\nmethod = \"ALBUM\"\nagent = \"album\"\nset = { k = 10 }\n";
     let folder = folder(60, same);
     let plan = json(folder.path(), &with(&["--dry-run", "--json"]));
-    // The third variant is the first, so that its runs are shared.
+    // The third variant equals the first, so they share their runs.
     assert_eq!(plan["runs"].as_array().unwrap().len(), 4, "{plan}");
     assert!(!folder.path().join("results").exists(), "a dry run starts nothing");
 
@@ -128,25 +128,25 @@ fn everything_is_run_once_and_reported() {
     let first = outcomes(folder.path(), "results");
     assert_eq!(first.len(), 4);
 
-    // What the plan says a run is, `album train` does.
+    // `album train` with the planned command line gives the planned run.
     let run = &plan["runs"][0];
     let command: Vec<&str> = run["command"].as_str().unwrap().split(' ').skip(1).collect();
     let quoted: Vec<String> = command.iter().map(|word| word.replace('\'', "")).collect();
-    // `hidden=[8, 8]` has a space, so that its quoted halves are put together again.
+    // `hidden=[8, 8]` contains a space, which splits the quoted argument: rejoin it.
     let line = quoted.join(" ").replace("hidden=[8, 8]", "hidden=[8,8]");
     let mut words: Vec<&str> = line.split(' ').collect();
     words.extend(["--out", "alone", "--json"]);
     let alone = json(folder.path(), &words);
     assert_eq!(alone["weights_sha256"].to_string(), first[run["id"].as_str().unwrap()].0);
 
-    // A second time nothing is run.
+    // A second call runs nothing.
     let logs = snapshot(&folder.path().join("results/logs"));
     let again = album(folder.path(), &RUN);
     assert!(again.status.success());
     assert!(String::from_utf8_lossy(&again.stderr).contains("all 4 runs are finished already"));
     assert_eq!(snapshot(&folder.path().join("results/logs")), logs);
 
-    // More seeds are more runs; those that are done stay.
+    // More seeds add runs; finished ones stay.
     let more = json(folder.path(), &with(&["--seeds", "0-2", "--variants", "BC", "--json"]));
     assert_eq!((more["finished"].as_u64(), more["runs"].as_array().unwrap().len()), (Some(3), 3));
     assert_eq!(outcomes(folder.path(), "results").len(), 5);
@@ -182,14 +182,14 @@ fn stopped_and_killed_plans_end_as_if_nothing_had_happened() {
     assert!(album(folder.path(), &clean).status.success());
     let expected = outcomes(folder.path(), "clean");
 
-    // Asked to stop: every run saves its state.
+    // Stopped by a signal: every run saves its state.
     let mut plan = spawn(folder.path(), &RUN);
     wait_for_work(folder.path());
     signal(plan.id(), "-TERM");
     assert_eq!(plan.wait().unwrap().code(), Some(75));
     assert_eq!(status(folder.path())["running"], 0);
 
-    // Killed: its runs notice and stop.
+    // Killed: its child processes notice and stop.
     let mut plan = spawn(folder.path(), &RUN);
     wait_for_work(folder.path());
     signal(plan.id(), "-KILL");
@@ -200,7 +200,7 @@ fn stopped_and_killed_plans_end_as_if_nothing_had_happened() {
         std::thread::sleep(Duration::from_millis(50));
     }
 
-    // Two at once: they share the work.
+    // Two concurrent calls share the work.
     let mut other = spawn(folder.path(), &RUN);
     assert!(album(folder.path(), &RUN).status.success());
     assert!(other.wait().unwrap().success());
@@ -230,7 +230,7 @@ fn mistakes_are_named_and_nothing_is_started() {
     fails(here, &with(&["--variants", "ALBAM"]), 3, &["no variant `ALBAM`", "did you mean `ALBUM`?"]);
     fails(here, &with(&["--run", "none"]), 3, &["no run `none`", "--dry-run"]);
     fails(here, &with(&["--memory", "0.01"]), 3, &["GiB", "nothing was started"]);
-    // No data: said before anything starts, with the command that brings it.
+    // Missing data is reported before anything starts, with the command that gets it.
     let cache = here.join("no-cache");
     let output = Command::new(env!("CARGO_BIN_EXE_album"))
         .args(["reproduce", "tiny.toml", "--scale", "paper"])

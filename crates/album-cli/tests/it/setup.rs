@@ -1,4 +1,4 @@
-//! `album setup ogbench` as a user runs it, with a base Python that is played by a shell script.
+//! `album setup ogbench` as a user runs it, with a shell script as the base Python.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use common::{fails, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A Python whose environments run `real`, and whose pip has nothing to do.
+/// A Python whose virtual environments run `real`, and whose pip does nothing.
 fn base(folder: &Path, real: &Path) -> String {
     let path = folder.join("python3");
     let script = format!(
@@ -71,7 +71,7 @@ fn what_is_missing_is_named() {
     let with = |python| [&setup[..], &["--python", python]].concat();
     fails(folder.path(), &with("./no-python"), 5, &["./no-python", "apt install python3 python3-venv"]);
     fails(folder.path(), &with("echo"), 3, &["expected the version of a Python"]);
-    // An environment without the package: the set-up passes, the trial does not.
+    // The environment lacks the package: creating it succeeds, trying it fails.
     let base = base(folder.path(), Path::new("/bin/false"));
     fails(folder.path(), &with(&base), 5, &["pointmaze-medium-singletask-v0: no worker could be started"]);
     std::fs::create_dir(folder.path().join("full")).unwrap();

@@ -1,4 +1,4 @@
-//! Sizes beyond all bounds: refused at once, with the name of the key or option, before anything is made.
+//! Absurd sizes are refused at once, naming the key or option, before anything is created.
 
 use crate::common::{Columns, pointmaze_data, refuses, snapshot};
 
@@ -37,7 +37,7 @@ fn keys_of_the_configuration_have_bounds() {
     assert_eq!(snapshot(folder.path()), before);
 }
 
-/// Each number is within its bound, and together they are more than there is.
+/// Each number is within its limit, but together they exceed the memory.
 #[test]
 fn what_does_not_fit_into_memory_is_refused_before_it_is_made() {
     let folder = folder();

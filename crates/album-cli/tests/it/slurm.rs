@@ -1,5 +1,5 @@
-//! `album reproduce --executor slurm`: against stand-ins of Slurm's programs, and against a real Slurm where
-//! `cargo xtask slurm` has started one.
+//! `album reproduce --executor slurm`, against fake Slurm programs, and against a real Slurm if `cargo xtask
+//! slurm` has started one.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)] // helpers of tests
@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// Two variants, two seeds. Without checkpoints between, only a run that saves when it is stopped can go on.
+/// Two variants, two seeds. There are no periodic checkpoints, so only a run that saves when stopped can
+/// resume.
 const EXPERIMENT: &str = r#"
 title = "Two horizons"
 question = "Does it matter where the runs are done?"
@@ -65,7 +66,7 @@ fn folder(steps: u64) -> tempfile::TempDir {
     folder
 }
 
-/// `album reproduce tiny.toml` into the folder `results`, with this PATH if any.
+/// `album reproduce tiny.toml` into the folder `results`, with this PATH if given.
 fn reproduce(folder: &Path, results: &str, path: Option<&Path>, more: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_album"));
     command.args(["reproduce", "tiny.toml", "--results", results]).args(more).current_dir(folder);
@@ -90,7 +91,7 @@ fn strings(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
 }
 
-/// It failed with this code, said these words, and left no trace.
+/// It failed with this exit code and these words, and left no files behind.
 fn refused(folder: &Path, output: &Output, code: i32, words: &[&str]) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{message}");
@@ -100,7 +101,7 @@ fn refused(folder: &Path, output: &Output, code: i32, words: &[&str]) {
     assert!(output.stdout.is_empty() && !folder.join("results").exists(), "{message}");
 }
 
-/// Programs of Slurm that are shell scripts, in a folder of their own.
+/// Fake Slurm programs, written as shell scripts into a folder of their own.
 fn stand_ins(folder: &Path, programs: &[(&str, &str)]) -> std::path::PathBuf {
     let bin = folder.join("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -133,7 +134,7 @@ fn without_slurm_or_with_a_bad_limit_nothing_happens() {
 #[test]
 fn what_is_submitted_is_shown_first_and_remembered() {
     let folder = folder(100);
-    // Takes everything, writes down what it was asked, and shows as its queue what the test says.
+    // A fake sbatch that accepts everything and records its arguments; the test sets its queue.
     let sbatch = "[ \"$1\" = --version ] && exit; echo \"$*\" >> asked; wc -l < asked | tr -d ' '";
     let bin =
         stand_ins(folder.path(), &[("sbatch", sbatch), ("scontrol", CONFIG), ("squeue", "/bin/cat queue")]);
@@ -162,7 +163,7 @@ fn what_is_submitted_is_shown_first_and_remembered() {
     assert_eq!(std::fs::read_to_string(submission.join("job.sh")).unwrap(), script);
     assert_eq!(std::fs::read_to_string(submission.join("runs.txt")).unwrap(), runs.join("\n") + "\n");
 
-    // One task of the first array and the second array have left the queue.
+    // One task of the first array and the whole second array have left the queue.
     let queue = "1 0 album-tiny-small\n1 2 album-tiny-small\n3 N/A album-tiny-small\n9 0 other\n";
     std::fs::write(folder.path().join("queue"), queue).unwrap();
     let second = json(&slurm(folder.path(), path, &["--json"]));
@@ -188,14 +189,14 @@ fn a_submission_that_fails_halfway_is_taken_back() {
     assert!(message.contains("too many jobs") && message.contains("cancelled again: job 701"), "{message}");
     assert_eq!(std::fs::read_to_string(folder.path().join("cancelled")).unwrap(), "701\n");
     assert!(!folder.path().join("results/slurm/tiny-small/1").exists());
-    // The next try starts anew.
+    // The next attempt submits from scratch.
     assert_eq!(
         json(&slurm(folder.path(), Some(Path::new(&usual)), &["--json"]))["runs"].as_array().unwrap().len(),
         4
     );
 }
 
-/// What becomes of a run whose job runs this shell script in place of album.
+/// Checks how a run is recorded whose job runs this shell script instead of album.
 fn failed_in_a_job(program: &str, code: i32, words: &str) {
     let folder = folder(100);
     let bin = stand_ins(
@@ -204,7 +205,7 @@ fn failed_in_a_job(program: &str, code: i32, words: &str) {
     );
     let usual = format!("{}:/usr/bin:/bin", bin.display());
     let runs = strings(&json(&slurm(folder.path(), Some(Path::new(&usual)), &["--json"]))["runs"]);
-    // The script as it is, but for the program.
+    // The real script, with another program.
     let script = folder.path().join("results/slurm/tiny-small/1/job.sh");
     let text = std::fs::read_to_string(&script).unwrap();
     let program = bin.join("not-album");
@@ -229,7 +230,7 @@ fn a_time_limit_that_comes_before_training_is_named() {
     failed_in_a_job("kill -USR1 $PPID; exec sleep 20", 143, "--slurm-time has to be longer");
 }
 
-/// Whether there is a cluster.
+/// Whether a cluster is available.
 fn cluster() -> bool {
     let there = std::env::var_os("ALBUM_TEST_SLURM").is_some();
     if !there {
@@ -238,7 +239,7 @@ fn cluster() -> bool {
     there
 }
 
-/// What a program of Slurm prints.
+/// The output of a Slurm program.
 fn ask(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -293,14 +294,14 @@ fn jobs_that_are_preempted_requeued_and_cancelled_end_as_local_runs_do() {
         rows.map_or(0, |text| text.lines().count())
     };
     let state = |k: usize| ask("squeue", &["--noheader", "--array", "--format=%T", "--jobs", &job(k)]);
-    // At work, and further than it was.
+    // Waits until a run is active and has made progress.
     let advances = |k: usize| {
         let before = steps(k);
         wait(&format!("run {k} to be at work"), || state(k).trim() == "RUNNING" && steps(k) > before + 2);
     };
     let restarts = |k: usize| ask("scontrol", &["show", "job", &job(k)]).contains("Restarts=1");
 
-    // A job of the urgent partition takes both processors: Slurm preempts two runs and queues them again.
+    // A job in the urgent partition takes both processors: Slurm preempts two runs and requeues them.
     advances(0);
     advances(1);
     let urgent =
@@ -308,11 +309,11 @@ fn jobs_that_are_preempted_requeued_and_cancelled_end_as_local_runs_do() {
     ask("sbatch", &urgent);
     wait("two preempted runs", || restarts(0) && restarts(1));
 
-    // An administrator requeues one; another is told that its time is over; one is cancelled by its user.
+    // One run is requeued by an administrator, one reaches its time limit, one is cancelled by its user.
     advances(2);
     ask("scontrol", &["requeue", &job(2)]);
     advances(3);
-    // It says that the job is in transition, if the requeue is faster than its answer.
+    // scancel complains that the job is in transition if the requeue is faster than its answer.
     let _ = Command::new("timeout").args(["2", "scancel", "--signal=USR1", "--batch", &job(3)]).output();
     advances(0);
     ask("scancel", &[&job(0)]);
@@ -321,7 +322,7 @@ fn jobs_that_are_preempted_requeued_and_cancelled_end_as_local_runs_do() {
     let cancelled = status["runs"].as_array().unwrap().iter().find(|run| run["id"] == *runs[0]).unwrap();
     assert_eq!(cancelled["state"], "interrupted");
 
-    // Submitted again, only that one is: it goes on, and the report comes after all.
+    // A second submission contains only the cancelled run: it resumes, and the report follows.
     let second = json(&slurm(folder, None, &["--json"]));
     assert_eq!(strings(&second["runs"]), [&*runs[0]]);
     wait("all jobs", || ask("squeue", &["--noheader", "--name=album-tiny-small"]).trim().is_empty());

@@ -30,7 +30,8 @@ fn mudworld_reports_what_the_contract_names() {
     }
 }
 
-/// Where every state leads to many others, the matrix of 30-step rollouts would be full; nobody needs it.
+/// Where every state leads to many others, the matrix of 30-step rollouts would be dense; it must not be
+/// assembled.
 #[test]
 fn a_long_horizon_on_stochastic_data_assembles_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +96,7 @@ fn own_data_comes_back_with_its_own_numbers() {
 fn stochastic_data_is_solved_and_says_why_there_is_no_sandwich() {
     let folder = tempfile::tempdir().unwrap();
     let mut data = Columns::chain();
-    // The same pair leads to 1 and, once, to 2.
+    // The same pair leads to state 1 and, once, to state 2.
     data.states.push(0);
     data.actions.push(0);
     data.next_states.push(2);

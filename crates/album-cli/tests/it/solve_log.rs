@@ -9,7 +9,7 @@ use std::path::Path;
 const COLUMNS: [&str; 8] =
     ["--state", "ward,severity", "--action", "drug", "--reward", "score", "--episode", "patient"];
 
-/// Thirty patients; in ward 1 drug B helps the severe, in ward 2 both drugs are alike.
+/// Thirty patients; in ward 1 drug B helps severe cases, in ward 2 both drugs are equally good.
 fn write(folder: &Path) {
     let mut text = "patient,ward,severity,drug,score\n".to_owned();
     for i in 0..30 {
@@ -44,7 +44,7 @@ fn from_a_log_to_a_policy_with_its_labels() {
         assert_eq!(found[3], ColumnData::Bool(vec![false, true, false, false]));
     }
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
-    assert!(page.contains("beyond doubt") && page.contains("severe"));
+    assert!(page.contains("significantly") && page.contains("severe"));
     let text = String::from_utf8(album(folder.path(), &solve(&[])).stdout).unwrap();
     assert!(text.contains("60 transitions in 30 episodes") && text.contains("--bootstrap 200"), "{text}");
 }
@@ -73,7 +73,7 @@ fn a_log_is_refused_with_its_reason() {
     assert_eq!(names, ["log.csv"], "a failure writes nothing");
 }
 
-/// Several files are one log, as are those of a folder.
+/// Several files, or a folder of them, form one log.
 #[test]
 fn a_folder_is_one_log() {
     let folder = tempfile::tempdir().unwrap();

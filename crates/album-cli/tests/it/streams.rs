@@ -1,4 +1,4 @@
-//! Standard streams that cannot be written to, and signals: a run ends as it would have, or with its state saved.
+//! Unwritable standard streams and signals: a run finishes as usual or saves its state.
 
 use crate::common::{Columns, album, json, pointmaze_data, program, shell};
 use std::path::Path;
@@ -14,7 +14,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// Trains by a line of the shell and returns the exit code that the line prints; the run must be finished.
+/// Trains with a shell command line and returns the exit code it prints; the run must be finished.
 fn trained(line: &str) -> String {
     let folder = folder();
     let output = shell(folder.path(), &line.replace("TRAIN", TRAIN));
@@ -30,7 +30,7 @@ fn trained(line: &str) -> String {
 fn a_failing_standard_error_does_not_end_a_run() {
     assert_eq!(trained("album TRAIN >/dev/null 2>/dev/full; echo $?"), "0");
     assert_eq!(trained("album TRAIN >/dev/null 2>&-; echo $?"), "0");
-    // Whoever reads it leaves after a line.
+    // The reader closes the pipe after one line.
     assert_eq!(
         trained("{ album TRAIN 2>&1 >/dev/null; echo $? >code; } | head -1 >/dev/null; cat code"),
         "0"
@@ -44,7 +44,7 @@ fn a_failing_standard_output_is_told_after_the_run_is_saved() {
     assert_eq!(trained("{ album TRAIN 2>/dev/null; echo $? >code; } | head -0; cat code"), "0");
 }
 
-/// Every command that says something on standard error says it into the void.
+/// Every command that writes to standard error, with a full one.
 #[test]
 fn other_commands_have_the_same_end_with_a_full_standard_error() {
     let folder = folder();
@@ -79,10 +79,10 @@ fn wait_for(path: &Path, bytes: u64) {
     panic!("{} stays short", path.display());
 }
 
-/// A terminal that is closed sends SIGHUP.
+/// Closing a terminal sends SIGHUP.
 #[test]
 fn a_closed_terminal_saves_the_state() {
-    // Who was started so that the end of the terminal does not matter passes that on.
+    // A process started with SIGHUP ignored passes that on to its children.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0").trim();
     if u64::from_str_radix(ignored, 16).is_ok_and(|mask| mask & 1 == 1) {

@@ -1,4 +1,4 @@
-//! Trackers, as a user meets them. The servers that misbehave are in the tests of the library.
+//! Trackers as a user meets them. Misbehaving servers are covered by the library's tests.
 
 use crate::common::{album, fails, json, pointmaze_data};
 use std::net::TcpListener;
@@ -51,7 +51,7 @@ fn bad_trackers_are_refused_before_anything_is_made() {
     fails(folder.path(), &["log", "nothing"], 2, &["--wandb"]);
 }
 
-/// A package that notes what it is told.
+/// A fake wandb package that records its calls.
 const WANDB: &str = r#"
 import json, os
 told = []
@@ -104,7 +104,7 @@ fn a_run_is_exported_to_wandb() {
     assert_eq!(noted["summary"]["result/steps"], 40);
 }
 
-/// A server that ends with the test.
+/// A server that stops when the test ends.
 struct Server(Child);
 
 impl Drop for Server {
@@ -114,7 +114,7 @@ impl Drop for Server {
     }
 }
 
-/// The tests' Python, if it has a package.
+/// The tests' Python, if it has the package.
 fn python_with(package: &str) -> Option<PathBuf> {
     let python = PathBuf::from(std::env::var_os("ALBUM_TEST_PYTHON")?);
     let has = format!("import importlib.util, sys; sys.exit(importlib.util.find_spec('{package}') is None)");
@@ -179,7 +179,7 @@ fn a_real_mlflow_server() {
     };
     assert_eq!(metric(&first, "training/value/v_mean").unwrap()["step"], 40);
 
-    // A longer run goes on in the same place, without being told where that is.
+    // A resumed run continues in the same tracker run without being told where that is.
     json(folder.path(), &["resume", "run", "--steps", "60", "--json"]);
     assert_eq!(note(folder.path())["run_id"], id);
     let second = run();

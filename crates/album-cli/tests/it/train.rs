@@ -58,7 +58,7 @@ fn a_run_reports_what_the_contract_names_and_eval_looks_at_it() {
     assert!(e["success"].is_number());
     let again = json(folder.path(), &["eval", "run", "--episodes", "3", "--json", "--threads", "2"]);
     assert_eq!(again["episodes"], e["episodes"]);
-    // Native environments draw frames too.
+    // Native environments render frames too.
     let filmed = json(folder.path(), &["eval", "run", "--episodes", "3", "--video", "2", "--json"]);
     assert_eq!(filmed["episodes"], e["episodes"]);
     let videos = filmed["videos"].as_array().unwrap();
@@ -92,7 +92,7 @@ fn a_stopped_run_goes_on_to_the_same_end() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Wait until it trains, then ask it to stop.
+    // Waits until it trains, then stops it.
     while std::fs::metadata(folder.path().join("stopped/train.csv")).map_or(0, |m| m.len()) < 200 {
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -133,7 +133,7 @@ fn refusals_leave_nothing_behind() {
     fails(folder.path(), &["eval", "run"], 5, &["run"]);
     assert_eq!(snapshot(folder.path()), before);
 
-    // What is refused may be allowed.
+    // The refusal can be overridden.
     json(folder.path(), &train("unbounded", &["--set", "lambda_k=0", "--allow-unbounded"]));
     // A directory that holds a run is not overwritten.
     let kept = file(folder.path(), "unbounded/result.json");
@@ -160,7 +160,7 @@ fn a_damaged_checkpoint_is_named_and_an_older_one_used() {
     fails(folder.path(), &["eval", "run"], 3, &["agent.safetensors"]);
 }
 
-/// What a command prints on standard error.
+/// The standard error of a command.
 fn notes(folder: &Path, args: &[&str]) -> String {
     String::from_utf8(album(folder, args).stderr).unwrap()
 }
@@ -202,7 +202,7 @@ fn held_out_episodes_are_logged_beside_training() {
             assert!(header(run).contains(column), "{run}: {}", header(run));
         }
     }
-    // A validation file changes what is logged, and nothing else.
+    // A validation file changes only what is logged.
     let plain: serde_json::Value = serde_json::from_slice(&file(folder.path(), "plain/result.json")).unwrap();
     assert_eq!(with_file["weights_sha256"], plain["weights_sha256"]);
     fails(folder.path(), &train("bad", &["--holdout", "1"]), 3, &["holdout = 1", "below 1"]);
@@ -224,7 +224,7 @@ fn a_finished_run_is_not_resumed() {
     assert!(notes(folder.path(), &["resume", "run"]).contains("the run is finished"));
     assert_eq!(json(folder.path(), &["resume", "run", "--json"]), first);
     assert_eq!(file(folder.path(), "run/result.json"), before);
-    // An edited setting is not taken for the one that was trained.
+    // An edited setting is not mistaken for the one used in training.
     let path = folder.path().join("run/config.toml");
     let config = std::fs::read_to_string(&path).unwrap();
     let edited = config.replace("\nk = 10\n", "\nk = 11\n");
@@ -239,7 +239,7 @@ fn a_finished_run_is_not_resumed() {
     assert_eq!(file(folder.path(), "run/result.json"), before);
 }
 
-/// As after a kill between the result and the page, which is written last.
+/// As after a kill between writing the result and the page, which comes last.
 #[test]
 fn a_run_whose_page_is_missing_or_older_is_resumed_to_write_it() {
     let folder = folder();
@@ -289,7 +289,7 @@ fn a_run_has_a_report() {
         assert!(html.contains(&format!("<figure id=\"{id}\"")), "{id}");
     }
     assert!(html.contains("<dd>20 episodes</dd>"));
-    // The command on the page makes the run again.
+    // The command on the page reproduces the run.
     assert!(html.contains("album train --config") && html.contains("album resume"));
 }
 

@@ -1,16 +1,14 @@
 //! The motion of the disc in pointmaze.
 //!
-//! A step adds 0.2 times the action to the position. If the disc then overlaps a
-//! wall, MuJoCo pushes it back for a tenth of a second with its soft contact forces,
-//! starting from rest. For a single contact this amounts to a linear rule, measured in
-//! `ogbench` 1.2.2 with MuJoCo 4.0.0: along the contact normal 0.17721520 of the
-//! penetration is left, and the disc's speed is then 9.2571454 per second times the
-//! penetration. So the exact push-out of a disc from squares is computed here, and
-//! this share of it is left out. Pressing against a wall at full speed leaves the
-//! disc up to 6 cm within it, here as there.
+//! A step adds 0.2 times the action to the position. If the disc then overlaps a wall, MuJoCo pushes it back
+//! for a tenth of a second with its soft contact forces, starting from rest. For a single contact this is a
+//! linear rule, measured in `ogbench` 1.2.2 with MuJoCo 4.0.0: along the contact normal 0.17721520 of the
+//! penetration remains, and the disc then moves away at 9.2571454 per second times the penetration. So the
+//! exact displacement out of the walls is computed here and reduced by this fraction. Pressing against a wall
+//! at full speed leaves the disc up to 6 cm inside it, as in MuJoCo.
 //!
-//! Measured against the package, one step from each state of its trajectories
-//! (8 episodes of 1000 steps in each maze):
+//! Compared with the package, one step from each state of its trajectories (8 episodes of 1000 steps in each
+//! maze):
 //!
 //! | steps | share in `navigate` data | largest deviation |
 //! |---|---|---|
@@ -18,24 +16,23 @@
 //! | one wall touched | 0.7 % | 1e-5 m (below a penetration of 1 mm the contact is softer) |
 //! | several walls touched at once | none seen | 6 cm, on average 1.2 cm |
 //!
-//! Steps of the third kind are 2 to 4 % when random directions are held for ten
-//! steps. There the package has friction between contacts and collides with the
-//! hidden edge between neighbouring blocks. Without the soft share the deviation
-//! with one wall would be up to 5 cm.
+//! Contacts with several walls make up 2 to 4 % of the steps when random directions are held for ten steps.
+//! There the package has friction between contacts and collides with the hidden edge between neighbouring
+//! blocks. Without the soft contact the deviation at one wall would be up to 5 cm.
 
 use album_data::ogbench::{CELL_SIZE, Cell};
 
 use super::maze::Maze;
 
-/// Metres that an action of length one moves the disc.
+/// Metres that a unit action moves the disc.
 const REACH: f64 = 0.2;
 /// Radius of the disc in metres.
 pub(super) const RADIUS: f64 = 0.7;
-/// The share of a penetration that remains after a step.
+/// The fraction of a penetration that remains after a step.
 const SOFTNESS: f64 = 0.177_215_204_759_363_6;
-/// Speed per second away from a wall after a step, by its penetration before.
+/// Speed away from a wall after a step, per metre of penetration before it.
 const REBOUND: f64 = 9.257_145_4;
-/// Upper bound on the walls that push the disc in one step.
+/// Maximum number of walls that push the disc in one step.
 const MAX_CONTACTS: usize = 4;
 
 /// The disc after a step.
@@ -43,7 +40,7 @@ const MAX_CONTACTS: usize = 4;
 pub struct Motion {
     /// Its centre `[x, y]` in metres.
     pub position: [f64; 2],
-    /// Its velocity in metres per second. The next step forgets it; it is zero without contact.
+    /// Its velocity in metres per second: zero without contact, and not carried over to the next step.
     pub velocity: [f64; 2],
 }
 
@@ -68,8 +65,8 @@ pub fn advance(maze: &Maze, position: [f64; 2], action: [f64; 2]) -> Motion {
     }
 }
 
-/// The disc's centre after the wall it is deepest in has pushed it out along its normal, and so on until it touches
-/// none.
+/// The disc's centre after being pushed out of the deepest overlapping wall along its normal, repeated until
+/// no wall overlaps.
 fn push_out(maze: &Maze, mut center: [f64; 2]) -> [f64; 2] {
     for _ in 0..MAX_CONTACTS {
         let Some(push) = deepest(maze, center) else { break };
@@ -78,7 +75,7 @@ fn push_out(maze: &Maze, mut center: [f64; 2]) -> [f64; 2] {
     center
 }
 
-/// The displacement out of the wall that the disc is deepest in.
+/// The displacement out of the wall that the disc overlaps most.
 fn deepest(maze: &Maze, center: [f64; 2]) -> Option<[f64; 2]> {
     let middle = maze.cell_at(center);
     let around = |n: usize| n.saturating_sub(1)..=n + 1;
@@ -135,7 +132,7 @@ mod tests {
                     direction = rng::normal_pair(&mut rng).map(|x| 3.0 * x);
                 }
                 position = advance(&maze, position, direction).position;
-                // At most two walls press at once, each by at most 0.2 m a step.
+                // At most two walls push at once, each by at most 0.2 m per step.
                 if let Some([dx, dy]) = deepest(&maze, position) {
                     assert!(dx.hypot(dy) < 0.1, "{position:?}");
                 }

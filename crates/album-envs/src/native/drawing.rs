@@ -6,7 +6,7 @@ use super::disc::RADIUS;
 use super::maze::Maze;
 use crate::env::Frame;
 
-/// Pixels along a cell. The largest maze is then 384 pixels wide.
+/// Pixels per cell; the largest maze is then 384 pixels wide.
 const CELL: usize = 24;
 
 const PIXELS_PER_METRE: f64 = CELL as f64 / CELL_SIZE;
@@ -21,7 +21,8 @@ pub(super) const GOAL: Colour = [104, 178, 120];
 pub(super) const PATH: Colour = [242, 178, 106];
 pub(super) const DISC: Colour = [214, 83, 63];
 
-/// Draws the walls, the goal as a disc of radius `tolerance`, the path so far and the disc at its end. `y` points up.
+/// Draws the walls, the goal as a disc of radius `tolerance`, the path so far and the disc at its end. `y`
+/// points up.
 pub(super) fn draw(maze: &Maze, goal: [f64; 2], tolerance: f64, path: &[[f64; 2]]) -> Frame {
     let (width, height) = (CELL * maze.columns(), CELL * maze.rows());
     let mut canvas = Canvas { frame: Frame { width, height, rgb: FLOOR.repeat(width * height) } };
@@ -47,7 +48,7 @@ struct Canvas {
 }
 
 impl Canvas {
-    /// Fills a disc, given in metres, with a smooth edge.
+    /// Fills an anti-aliased disc, given in metres.
     fn disc(&mut self, [x, y]: [f64; 2], radius: f64, colour: Colour) {
         // The corner of the map is 1.5 cells from the centre of cell (1, 1), which is the origin.
         let x = (x / CELL_SIZE + 1.5) * CELL as f64;

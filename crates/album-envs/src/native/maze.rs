@@ -91,7 +91,7 @@ impl Maze {
         self.columns
     }
 
-    /// Whether a cell is a wall. Everything outside of the map is one.
+    /// Whether a cell is a wall, as everything outside the map is.
     pub fn is_wall(&self, cell: Cell) -> bool {
         cell.i >= self.rows || cell.j >= self.columns || self.walls[self.number(cell)]
     }
@@ -116,9 +116,9 @@ impl Maze {
         })
     }
 
-    /// The cell of a point, the nearest one for points outside of the map.
+    /// The cell of a point; the nearest one for points outside the map.
     pub fn cell_at(&self, [x, y]: [f64; 2]) -> Cell {
-        // The centre of cell 0 is at -CELL_SIZE. The cast stops at 0.
+        // The centre of cell 0 is at -CELL_SIZE; the cast saturates at 0.
         let index = |coordinate: f64| (coordinate / CELL_SIZE + 1.5) as usize;
         Cell { i: index(y).min(self.rows - 1), j: index(x).min(self.columns - 1) }
     }
@@ -128,8 +128,8 @@ impl Maze {
         [self.columns, self.rows].map(|cells| [-1.5 * CELL_SIZE, (cells as f64 - 1.5) * CELL_SIZE])
     }
 
-    /// Distance of every cell to a goal in steps between free cells, by the cell's [`number`](Self::number); `None` for
-    /// walls and unreachable cells.
+    /// Distance of every cell to a goal in steps between free cells, indexed by [`number`](Self::number);
+    /// `None` for walls and unreachable cells.
     pub fn distances(&self, goal: Cell) -> Vec<Option<usize>> {
         let mut distances = vec![None; self.walls.len()];
         distances[self.number(goal)] = Some(0);
@@ -182,8 +182,8 @@ impl Maze {
     }
 }
 
-/// The cells above, to the left, below and to the right, in OGBench's order. At the
-/// map's edge the number wraps around, to a cell that [`Maze::is_wall`] calls wall.
+/// The cells above, to the left, below and to the right, in OGBench's order. At the edge of the map the index
+/// wraps around to a cell outside, which [`Maze::is_wall`] counts as wall.
 pub(crate) fn neighbours(Cell { i, j }: Cell) -> [Cell; 4] {
     [
         Cell { i: i.wrapping_sub(1), j },

@@ -23,9 +23,9 @@ pub use pointmaze::PointMaze;
 pub struct NativePool {
     envs: Vec<Box<dyn Env>>,
     shape: EnvShape,
-    /// By slot: the steps of its episode, if that has frames.
+    /// For each slot: the steps of its episode, if that has frames.
     drawn: Vec<Option<u32>>,
-    /// Until [`wait`](EnvPool::wait) fetches them.
+    /// Collected by [`wait`](EnvPool::wait).
     answers: Vec<(usize, Answer)>,
     versions: BTreeMap<String, String>,
 }
@@ -68,7 +68,7 @@ impl EnvPool for NativePool {
         let observation = self.envs[slot].reset(seed)?;
         self.drawn[slot] = frames.then_some(0);
         let frame = if frames { self.envs[slot].frame() } else { None };
-        // An answer that nobody fetched belongs to the episode that this reset replaces.
+        // An uncollected answer belongs to the episode that this reset replaces.
         self.answers.retain(|&(other, _)| other != slot);
         self.answers.push((slot, Answer::Started { observation, frame }));
         Ok(())
@@ -96,7 +96,7 @@ impl EnvPool for NativePool {
 mod tests {
     use super::*;
 
-    /// The frames of an episode by step, as the oracle walks through it.
+    /// The frames of an episode by step, with the oracle as the policy.
     fn frames(frames: bool) -> (PointMaze, Vec<Option<crate::Frame>>) {
         let maze = PointMaze::new(&"pointmaze-medium-navigate-singletask-task3-v0".parse().unwrap()).unwrap();
         let oracle = Oracle::new(maze.maze().clone());
@@ -148,7 +148,7 @@ mod tests {
         for cell in env.maze().wall_cells() {
             assert_eq!(colour(last, cell.center()), drawing::WALL);
         }
-        // Points up to 1.5 m away that have a colour.
+        // Points within 1.5 m that have a colour.
         let around = |frame, [x, y]: [f64; 2], colour_of: [u8; 3]| {
             let shifts = (-12..=12).map(|n| f64::from(n) / 8.0);
             let points = shifts.clone().flat_map(|dx| shifts.clone().map(move |dy| [x + dx, y + dy]));

@@ -7,13 +7,14 @@ use album_tabular::{ACTIONS, Behaviour, Encoding, MudWorld};
 use crate::env::{Env, EnvShape, Step};
 use crate::error::EnvError;
 
-/// Steps of an episode at most: those of the paper's nearly optimal data.
+/// Maximum episode length, as in the paper's near-optimal data.
 const HORIZON: usize = 400;
 
-/// A MudWorld with discrete actions, whose exact values `album solve` knows.
+/// A MudWorld with discrete actions, whose exact values `album solve` computes.
 ///
-/// An observation is that of the recorded data ([`MudWorld::observation`]). An episode starts where those of the dataset start: in the top-left cell for `down-right`, in any cell but the
-/// goal for `eps-greedy`. It ends in the goal, which is success, or after 400 steps.
+/// Observations are those of the recorded data ([`MudWorld::observation`]). Episodes start where those of the
+/// dataset start: in the top-left cell for `down-right`, in any cell but the goal for `eps-greedy`. They end
+/// at the goal, with success, or after 400 steps.
 ///
 /// ```
 /// use album_envs::{Env, MudWorldEnv};
@@ -94,7 +95,7 @@ impl Env for MudWorldEnv {
 mod tests {
     use super::*;
 
-    /// Every transition of both datasets is one that the environment makes.
+    /// The environment reproduces every transition of both datasets.
     #[test]
     fn transitions_are_those_of_the_tabular_world() {
         for (behaviour, encoding) in
@@ -110,13 +111,13 @@ mod tests {
                 assert_eq!(step.observation, env.world.observation(next, encoding));
                 assert_eq!(step.reward, data.rewards[i]);
                 assert_eq!(step.terminated, next == env.world.goal());
-                // The data's `terminals` also mark episodes that were cut.
+                // The data's `terminals` also mark truncated episodes.
                 assert!(!step.terminated || data.terminals[i]);
             }
         }
     }
 
-    /// All pairs of state and action, against the MDP that `album solve` is given.
+    /// All state-action pairs, compared with the MDP that `album solve` uses.
     #[test]
     fn the_mdp_is_the_same() {
         let world = MudWorld::new(7, 1);

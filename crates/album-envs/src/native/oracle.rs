@@ -8,7 +8,7 @@ use super::maze::{Maze, neighbours};
 #[derive(Debug, Clone)]
 pub struct Oracle {
     maze: Maze,
-    /// By goal cell, then by cell: the next cell, the cell itself at the goal.
+    /// By goal cell, then by cell: the next cell (the cell itself at the goal).
     next: Vec<Vec<Cell>>,
 }
 
@@ -32,7 +32,8 @@ impl Oracle {
         &self.maze
     }
 
-    /// Where to head from `position` to reach `goal`: the centre of the next cell on the path, or of the goal's cell.
+    /// The subgoal on the way from `position` to `goal`: the centre of the next cell on the path, or of the
+    /// goal's cell.
     pub fn subgoal(&self, position: [f64; 2], goal: [f64; 2]) -> [f64; 2] {
         let [from, to] = [position, goal].map(|point| self.maze.number(self.maze.cell_at(point)));
         self.next[to][from].center()
@@ -55,8 +56,7 @@ impl Oracle {
     }
 }
 
-/// The free neighbour nearest to the goal, the first of equals; the cell itself if
-/// none is nearer than it.
+/// The free neighbour nearest to the goal, the first among equals; the cell itself if none is nearer.
 fn best_neighbour(maze: &Maze, cell: Cell, distances: &[Option<usize>]) -> Cell {
     let distance = |cell: Cell| distances[maze.number(cell)].unwrap_or(usize::MAX);
     neighbours(cell)

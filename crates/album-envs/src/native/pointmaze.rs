@@ -9,9 +9,9 @@ use super::maze::Maze;
 use crate::env::{Env, EnvShape, Frame, Step};
 use crate::error::EnvError;
 
-/// Starts are up to this far from the centre of their cell along each axis, in metres.
+/// Maximum distance of a start from the centre of its cell along each axis, in metres.
 pub(crate) const NOISE: f64 = 1.0;
-/// A goal is reached within this distance in metres.
+/// A goal counts as reached within this distance, in metres.
 pub(crate) const TOLERANCE: f64 = 1.0;
 
 /// A disc that must navigate a maze to its goal.
@@ -134,7 +134,7 @@ mod tests {
                 assert!(
                     last.success == Some(true) && last.terminated && !last.truncated && last.reward == 0.0
                 );
-                // Success is that of the state before the last step, and no earlier one.
+                // Success refers to the state before the last step, not an earlier one.
                 let distance = |o: &[f32]| (f64::from(o[0]) - goal[0]).hypot(f64::from(o[1]) - goal[1]);
                 assert!(distance(&observation) <= 1.0 + 1e-6 && distance(&before) > 1.0 - 1e-6);
             }

@@ -1,4 +1,4 @@
-//! What can go wrong with Python and its workers.
+//! Errors of Python and its workers.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,17 +16,17 @@ pub enum PythonError {
         .folder.display()
     )]
     NotSetUp {
-        /// Where the environment would be.
+        /// Where the virtual environment would be.
         folder: PathBuf,
     },
 
-    /// The environment was made by another version of album.
+    /// The virtual environment was made by another version of album.
     #[error(
         "{}: found an environment with other packages than this version of album expects; run `album setup ogbench`",
         .folder.display()
     )]
     OtherPins {
-        /// The environment.
+        /// The virtual environment.
         folder: PathBuf,
     },
 
@@ -39,7 +39,7 @@ pub enum PythonError {
         by: &'static str,
     },
 
-    /// There is no home folder for the cache.
+    /// There is no home directory for the cache.
     #[error(transparent)]
     NoHome(NoHome),
 
@@ -52,7 +52,7 @@ pub enum PythonError {
     NoPython {
         /// The program.
         interpreter: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
@@ -74,7 +74,7 @@ pub enum PythonError {
         found: String,
     },
 
-    /// Python lacks the modules that make virtual environments.
+    /// Python lacks the modules to create virtual environments.
     #[error(
         "`{}` has no venv module with pip (Debian, Ubuntu: apt install python3-venv); it said:\n{said}",
         .interpreter.display()
@@ -82,7 +82,7 @@ pub enum PythonError {
     NoVenv {
         /// The base interpreter.
         interpreter: PathBuf,
-        /// Its last lines.
+        /// The last lines of its output.
         said: String,
     },
 
@@ -96,7 +96,7 @@ pub enum PythonError {
         said: String,
     },
 
-    /// The index lacks a pinned package for this Python or system.
+    /// The package index lacks a pinned package for this Python or system.
     #[error(
         "a pinned package does not exist for Python {version} on this system, expected Python 3.10 to 3.13 (--python \
          names another); pip said:\n{said}"
@@ -111,11 +111,11 @@ pub enum PythonError {
     /// The disk is full.
     #[error("{}: no space left; about 1 GB is needed, --path names another place", .folder.display())]
     NoSpace {
-        /// The folder of the environment.
+        /// The folder of the virtual environment.
         folder: PathBuf,
     },
 
-    /// The folder holds something else. It is left as it is.
+    /// The folder has other contents. It is left untouched.
     #[error(
         "{}: found something that `album setup` did not make; it is left as it is. Choose another folder with --path, \
          new or empty",
@@ -126,7 +126,7 @@ pub enum PythonError {
         folder: PathBuf,
     },
 
-    /// Something else where the name of a package belongs.
+    /// Not a package name.
     #[error("found `{found}`, expected the name of a package, such as `minigrid` or `gymnasium[box2d]`")]
     NotAPackage {
         /// What was given.
@@ -138,7 +138,7 @@ pub enum PythonError {
     Step {
         /// The step.
         step: &'static str,
-        /// Its last lines.
+        /// The last lines of its output.
         said: String,
     },
 
@@ -147,7 +147,7 @@ pub enum PythonError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -179,11 +179,11 @@ pub enum WorkerError {
         .interpreter.display()
     )]
     NotStarted {
-        /// The set-up that makes one.
+        /// The `album setup` target that makes one.
         setup: &'static str,
         /// The interpreter.
         interpreter: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
@@ -193,7 +193,7 @@ pub enum WorkerError {
         .interpreter.display()
     )]
     NoModule {
-        /// The set-up that installs it.
+        /// The `album setup` target that installs it.
         setup: &'static str,
         /// The interpreter.
         interpreter: PathBuf,
@@ -211,53 +211,53 @@ pub enum WorkerError {
         interpreter: PathBuf,
         /// The worker's protocol.
         found: u32,
-        /// This crate's.
+        /// The protocol of this crate.
         expected: u32,
     },
 
-    /// The environment has another shape than album's table or than its first worker.
+    /// The environment's shape differs from album's table or from that of the first worker.
     #[error(
         "{environment}: found {found} as {what}, expected {expected}; the installed package differs from the one that \
          `album setup {setup}` installs"
     )]
     OtherEnvironment {
-        /// The set-up that installs the right one.
+        /// The `album setup` target that installs the right package.
         setup: &'static str,
-        /// What was to run.
+        /// The environment.
         environment: String,
-        /// Which number differs.
+        /// The dimension that differs.
         what: &'static str,
-        /// The worker's.
+        /// The worker's value.
         found: usize,
-        /// What album expects.
+        /// The value that album expects.
         expected: usize,
     },
 
-    /// No worker got ready, or no more of them after some were lost.
+    /// No worker started, or no replacement for lost ones.
     #[error(
         "{environment}: no worker could be started: {reason}; `album setup {setup}` makes a Python that has what is \
          needed, and ALBUM_PYTHON names another than {}{}",
         .interpreter.display(), quoted(.said)
     )]
     NoneReady {
-        /// The set-up that makes a good one.
+        /// The `album setup` target that makes a working Python.
         setup: &'static str,
-        /// What was to run.
+        /// The environment.
         environment: String,
         /// The interpreter.
         interpreter: PathBuf,
-        /// What happened to the last one.
+        /// Why the last one failed.
         reason: String,
         /// Its last lines on standard error.
         said: String,
     },
 
-    /// A worker said that a new one would fail in the same way.
+    /// A worker reported an error that a new one would repeat.
     #[error("{environment}: {reason}{}", quoted(.said))]
     Failed {
-        /// What was to run.
+        /// The environment.
         environment: String,
-        /// What happened.
+        /// The error.
         reason: String,
         /// The worker's last lines on standard error.
         said: String,

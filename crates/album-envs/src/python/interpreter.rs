@@ -18,7 +18,7 @@ pub struct Python {
 }
 
 impl Python {
-    /// This interpreter; nothing is checked.
+    /// This interpreter, unchecked.
     pub fn at(interpreter: impl Into<PathBuf>) -> Self {
         Self { interpreter: interpreter.into() }
     }
@@ -49,13 +49,13 @@ impl Python {
         }
     }
 
-    /// The interpreter's path, or a name that is looked up in `PATH`.
+    /// The interpreter's path, or a name to be found in `PATH`.
     pub fn interpreter(&self) -> &Path {
         &self.interpreter
     }
 
-    /// A command that runs the interpreter: unbuffered, in UTF-8, and with one thread for linear algebra, because there
-    /// is one process per core.
+    /// A command that runs the interpreter unbuffered, in UTF-8, and with one thread for linear algebra,
+    /// because there is one process per core.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.interpreter);
         command.env("PYTHONUNBUFFERED", "1").env("PYTHONUTF8", "1");
@@ -83,7 +83,7 @@ impl Python {
     }
 }
 
-/// Where `album setup ogbench` makes its environment by default.
+/// The default folder of `album setup ogbench`.
 pub fn default_folder() -> Result<PathBuf, EnvError> {
     Ok(album_base::cache::folder().map_err(PythonError::NoHome)?.join("python"))
 }

@@ -11,8 +11,8 @@ use crate::env::EnvShape;
 use crate::error::EnvError;
 use crate::pool::{Answer, EnvPool};
 
-/// Environments of a worker. It steps one while the answer of the other travels, the policy acts and the next action
-/// comes back.
+/// Environments per worker. It steps one while the answer of the other travels, the policy acts and the next
+/// action comes back.
 const ENVIRONMENTS: usize = 2;
 
 /// [`EnvPool::wait`] returns after this time even without an answer.
@@ -29,9 +29,9 @@ enum Request {
 #[derive(Debug, Default)]
 struct Slot {
     episode: Episode,
-    /// The request that has no answer yet.
+    /// The unanswered request.
     request: Option<Request>,
-    /// Answers to come that nobody waits for any more.
+    /// Number of pending answers to abandoned requests.
     stale: usize,
 }
 
@@ -39,16 +39,16 @@ struct Slot {
 enum Episode {
     #[default]
     None,
-    /// Under way, with at most so many steps to come.
+    /// In progress, with at most this many steps left.
     Running(usize),
-    /// Its worker was lost while nothing was asked for. The reason is the answer to the next step.
+    /// Its worker died without a pending request. The reason answers the next step.
     Lost(String),
 }
 
-/// Environments of a Python [`Suite`] in worker processes, two in each.
+/// Environments of a Python [`Suite`] in worker processes, two per process.
 ///
-/// With `n` workers, slot `s` is environment `s / n` of worker `s % n`: as long as there are fewer episodes than
-/// workers, each episode has a worker to itself. A worker that dies or exceeds its [`Limits`] is replaced, and its
+/// With `n` workers, slot `s` is environment `s / n` of worker `s % n`: with fewer episodes than workers,
+/// each episode has a worker to itself. A worker that dies or exceeds its [`Limits`] is replaced, and its
 /// episodes are reported as [`Answer::Lost`].
 #[derive(Debug)]
 pub struct WorkerPool {
@@ -56,7 +56,7 @@ pub struct WorkerPool {
     shape: EnvShape,
     versions: BTreeMap<String, String>,
     slots: Vec<Slot>,
-    /// Answers that come from no worker.
+    /// Answers that do not come from a worker.
     answers: Vec<(usize, Answer)>,
     request: Vec<u8>,
 }
@@ -86,7 +86,7 @@ impl WorkerPool {
         (worker..self.slots.len()).step_by(self.workers.len())
     }
 
-    /// Steps that a worker still has to do, at most.
+    /// Maximum number of steps that a worker still has to do.
     fn work(&self, worker: usize) -> usize {
         let left = |slot: usize| match self.slots[slot].episode {
             Episode::Running(left) => left,
@@ -96,7 +96,7 @@ impl WorkerPool {
     }
 
     fn ask(&mut self, number: usize, request: Request) {
-        // An answer that nobody fetched belongs to a request that this one replaces.
+        // An uncollected answer belongs to a request that this one replaces.
         self.answers.retain(|&(slot, _)| slot != number);
         let slot = &mut self.slots[number];
         slot.stale += usize::from(slot.request.replace(request).is_some());
@@ -143,7 +143,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Tells each slot of a lost worker in answer to its request, or to its next one.
+    /// Reports the loss of a worker to each of its slots, as the answer to the current or next request.
     fn lose(&mut self, worker: usize, reason: &str, answers: &mut Vec<(usize, Answer)>) {
         for slot in self.slots_of(worker) {
             let lost = std::mem::take(&mut self.slots[slot]);
@@ -229,12 +229,13 @@ mod tests {
     use album_data::ActionSpace;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A suite without a table: the first worker reports the shape, and later ones must agree.
+    /// A suite without a fixed shape: the first worker reports it, and later ones must agree.
     #[test]
     fn workers_tell_the_shape_of_their_environment() {
         let folder = tempfile::tempdir().unwrap();
         let (script, once) = (folder.path().join("python"), folder.path().join("once"));
-        // Each takes a reset and ends. The first has 2 numbers in an observation, the second 3.
+        // Each takes a reset and exits. The first has 2-dimensional observations, the second 3-dimensional
+        // ones.
         let text = format!(
             r"#!/bin/sh
             mkdir {} 2>/dev/null && dim=2 || dim=3
@@ -254,7 +255,7 @@ mod tests {
         };
         let limits = Limits { start: Duration::from_secs(20), answer: Duration::from_secs(20) };
         let mut pool = loop {
-            // A file that was just written can be busy for a moment, while another test forks.
+            // A file that was just written can be busy for a moment while another test forks.
             match WorkerPool::new(suite.clone(), 1, &Python::at(&script), limits) {
                 Err(e) if e.to_string().contains("busy") => std::thread::sleep(Duration::from_millis(20)),
                 pool => break pool.unwrap(),
@@ -274,6 +275,6 @@ mod tests {
         assert!(matches!(answer(&mut pool), Ok(Answer::Lost { .. })));
         pool.reset(0, 1, false).unwrap();
         let error = answer(&mut pool).unwrap_err();
-        assert!(error.contains("toys: found 3 as numbers in an observation, expected 2"), "{error}");
+        assert!(error.contains("toys: found 3 as observation dimension, expected 2"), "{error}");
     }
 }

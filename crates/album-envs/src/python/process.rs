@@ -15,13 +15,13 @@ use super::suites::Suite;
 /// The host that every worker runs.
 const HOST: &str = include_str!("worker.py");
 
-/// Lines of standard error that are kept for messages.
+/// Lines of standard error kept for messages.
 const KEPT_LINES: usize = 12;
 
-/// Of each line, no more than this.
+/// Maximum bytes kept per line.
 const KEPT_BYTES: u64 = 1000;
 
-/// A running worker. Dropping it kills it.
+/// A running worker, killed on drop.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
@@ -50,41 +50,42 @@ impl Process {
         Ok(Self { child, input, output, reader: Reader::new(), last_lines, errors })
     }
 
-    /// The pipe that it speaks through.
+    /// The pipe of its output.
     pub fn output(&self) -> BorrowedFd<'_> {
         self.output.as_fd()
     }
 
-    /// Reads what there is of its output, or waits for some.
+    /// Reads the available output; blocks if there is none.
     pub fn read(&mut self) {
         self.reader.read(&mut self.output);
     }
 
-    /// The next message that was read completely.
+    /// The next complete message.
     pub fn next(&mut self) -> Option<Result<Message, Broken>> {
         self.reader.next()
     }
 
-    /// Sends a request. A worker that is gone is noticed at the end of its output, so this is not an error here.
+    /// Sends a request. A dead worker is noticed at the end of its output, so a failure here is ignored.
     pub fn send(&mut self, request: &[u8]) {
         if let Some(input) = &mut self.input {
             let _ = input.write_all(request);
         }
     }
 
-    /// The process.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills the worker. Returns its exit status, if it ended by itself, and its last lines on standard error.
+    /// Kills the worker. Returns its exit status, if it exited by itself, and its last lines on standard
+    /// error.
     pub fn end(&mut self) -> (Option<String>, String) {
         self.input = None;
-        // One that closed its output is about to end; wait for its status.
+        // A worker that closed its output is about to exit; wait for its status.
         let status = self.exit_by(Instant::now() + Duration::from_millis(100));
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // Standard error comes through a thread, which may be behind. It ends with the worker, unless a child of that
+        // A thread reads standard error and may lag behind. It ends with the worker, unless a child process
         // keeps the pipe open.
         let patience = Instant::now() + Duration::from_millis(500);
         while self.errors.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < patience {
@@ -94,12 +95,12 @@ impl Process {
         (status, lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Asks the worker to end, without waiting for it.
+    /// Asks the worker to exit, without waiting.
     pub fn hang_up(&mut self) {
         self.input = None;
     }
 
-    /// Waits for the worker to end until this time, then kills it.
+    /// Waits until this time for the worker to exit, then kills it.
     pub fn end_by(&mut self, deadline: Instant) {
         if self.exit_by(deadline).is_none() {
             let _ = self.child.kill();

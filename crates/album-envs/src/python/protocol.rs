@@ -13,26 +13,26 @@ pub const PROTOCOL: u32 = 4;
 
 const MAGIC: &[u8; 8] = b"ALBUMENV";
 
-/// Room for frames of 800 x 800 pixels; those of OGBench have 200 x 200.
+/// Room for frames of 800 x 800 pixels; OGBench's have 200 x 200.
 const LONGEST_BODY: u32 = 1 << 21;
 
-/// An index must be exact in an `f32`.
+/// Indices must be exact in an `f32`.
 const MOST_CHOICES: usize = 1 << 24;
 
-/// Kind and length.
+/// Bytes of kind and length.
 const HEADER: usize = 5;
 
-/// As much as a pipe holds.
+/// The capacity of a pipe.
 const READ_AT_ONCE: usize = 1 << 16;
 
-/// So many bytes of something that is no message are shown.
+/// How many bytes of an invalid message are quoted.
 const QUOTED: usize = 65;
 
-/// What a worker runs.
+/// A worker's description of its suite.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Hello {
     pub shape: EnvShape,
-    /// Packages and their versions, in the suite's order, and `python` last.
+    /// Packages with their versions, in the suite's order, `python` last.
     pub versions: Vec<(String, String)>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Cause {
     Hopeless,
 }
 
-/// What a worker says.
+/// A message from a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Message {
     Hello(Hello),
@@ -68,25 +68,25 @@ pub(crate) enum Message {
         environment: usize,
         step: Step,
     },
-    /// An episode of the file that was asked for is recorded.
+    /// An episode of the requested file is recorded.
     Recorded,
     /// The file is complete.
     Written,
     Error(Cause, String),
 }
 
-/// Why there is no next message.
+/// Why there are no more messages.
 #[derive(Debug, PartialEq)]
 pub(super) enum Broken {
     /// The worker closed its output.
     Ended,
-    /// It speaks another protocol than [`PROTOCOL`].
+    /// The worker's protocol differs from [`PROTOCOL`].
     OtherProtocol(u32),
-    /// It sent no message. The text says what was found and expected.
+    /// The worker sent an invalid message. The text says what was found and expected.
     Garbage(String),
 }
 
-/// Writes a reset into `buffer`, which is cleared before.
+/// Writes a reset into `buffer`, replacing its contents.
 pub(super) fn reset(buffer: &mut Vec<u8>, environment: usize, seed: u64, frames: bool) {
     header(buffer, 1, 16);
     buffer.extend((environment as u32).to_le_bytes());
@@ -94,8 +94,8 @@ pub(super) fn reset(buffer: &mut Vec<u8>, environment: usize, seed: u64, frames:
     buffer.extend(if frames { FRAME_INTERVAL } else { 0 }.to_le_bytes());
 }
 
-/// Writes a step into `buffer`, which is cleared before. The action is clipped to its bounds here,
-/// because that costs NumPy more than all the rest of a message.
+/// Writes a step into `buffer`, replacing its contents. The action is clipped here, because clipping in NumPy
+/// costs more than the rest of a message.
 pub(super) fn step(buffer: &mut Vec<u8>, environment: usize, action: &[f32], space: &ActionSpace) {
     header(buffer, 2, 4 + 4 * action.len());
     buffer.extend((environment as u32).to_le_bytes());
@@ -126,16 +126,16 @@ fn header(buffer: &mut Vec<u8>, kind: u8, length: usize) {
     buffer.extend((length as u32).to_le_bytes());
 }
 
-/// Splits what a worker sends into messages.
+/// Splits a worker's output into messages.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// Numbers in an observation, from the hello.
+    /// Observation dimension, from the hello.
     observation_dim: usize,
     /// The target of reads.
     buffer: Vec<u8>,
     /// What was read.
     bytes: Vec<u8>,
-    /// So many of the bytes belong to messages that were returned.
+    /// Number of these bytes that belong to messages already returned.
     taken: usize,
     ended: bool,
 }
@@ -145,7 +145,7 @@ impl Reader {
         Self { observation_dim: 0, buffer: vec![0; READ_AT_ONCE], bytes: Vec::new(), taken: 0, ended: false }
     }
 
-    /// Reads once; waits only if there is nothing to read.
+    /// Reads once; blocks only if nothing is available.
     pub fn read(&mut self, mut from: impl Read) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
@@ -156,7 +156,7 @@ impl Reader {
         }
     }
 
-    /// The next message, if it has arrived completely.
+    /// The next message, if it is complete.
     pub fn next(&mut self) -> Option<Result<Message, Broken>> {
         let bytes = &self.bytes[self.taken..];
         let Some((&[kind, ref length @ ..], rest)) = bytes.split_first_chunk::<HEADER>() else {
@@ -167,7 +167,7 @@ impl Reader {
         };
         let length = u32::from_le_bytes(*length);
         if !(1..=6).contains(&kind) || length > LONGEST_BODY {
-            // Most likely printed text; quote some of it.
+            // Most likely printed text, of which some is quoted.
             let text = &bytes[..bytes.len().min(QUOTED)];
             return Some(Err(garbage(format_args!("`{}`", text.escape_ascii()))));
         }
@@ -257,7 +257,7 @@ fn garbage(found: std::fmt::Arguments<'_>) -> Broken {
     Broken::Garbage(format!("found {found}, expected a message of album's protocol {PROTOCOL}"))
 }
 
-/// What is left of a message's body.
+/// The rest of a message's body.
 struct Body<'a>(&'a [u8]);
 
 impl Body<'_> {

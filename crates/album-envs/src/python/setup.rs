@@ -1,4 +1,4 @@
-//! Making a virtual environment with pinned packages.
+//! Creates virtual environments with pinned packages.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -9,34 +9,34 @@ use std::thread;
 use super::{Python, PythonError};
 use crate::error::EnvError;
 
-/// The file that marks an environment as made here. It holds the pins once all is done,
-/// so that an interrupted set-up is done again.
+/// Marks an environment as made here. It contains the pins once complete, so that an interrupted set-up is
+/// repeated.
 const STAMP: &str = "album-pins.txt";
 
 /// The pins as constraints for further packages.
 const CONSTRAINTS: &str = "album-constraints.txt";
 
-/// What the stamp holds until the set-up is done.
+/// Contents of the stamp until the set-up is complete.
 const UNFINISHED: &str = "unfinished\n";
 
-/// The oldest Python that has the packages.
+/// The oldest Python supported by the packages.
 const OLDEST: (u32, u32) = (3, 10);
 
-/// Lines of a program's output that an error quotes.
+/// Lines of output that an error quotes.
 const QUOTED: usize = 12;
 
-/// Makes a virtual environment with pinned packages in `folder`, unless it exists with the same pins. `say` is told
-/// about progress.
+/// Creates a virtual environment with pinned packages in `folder`, unless it exists with the same pins. `say`
+/// receives progress messages.
 ///
 /// Uses the `python3` in `PATH`; [`set_up_from`] uses any other.
 pub fn set_up(folder: &Path, requirements: &str, say: &mut dyn FnMut(&str)) -> Result<Python, EnvError> {
     set_up_from(Path::new("python3"), folder, requirements, say)
 }
 
-/// [`set_up`] with another interpreter to start from.
+/// [`set_up`] with another base interpreter.
 ///
-/// A folder that exists, is not empty and was not made here is refused and left alone.
-/// If something fails, nothing is left behind.
+/// A non-empty folder that was not made here is refused and left untouched. On a failure, nothing is left
+/// behind.
 pub fn set_up_from(
     base: &Path,
     folder: &Path,
@@ -57,14 +57,14 @@ pub fn set_up_from(
     }
     fs::create_dir_all(folder).map_err(PythonError::io(folder))?;
     let mut lock = lock(folder, say)?;
-    // Another process may have done it meanwhile.
+    // Another process may have completed it in the meantime.
     if stamp(folder).as_deref() == Some(requirements) && self::version(python.interpreter()).is_ok() {
         return Ok(python);
     }
     say(&format!("setting up Python {version} packages in {}", folder.display()));
     let made = make(base, folder, &version, requirements, &mut lock, say);
     if made.is_err() {
-        // Unlocked first: some systems do not remove open files.
+        // Unlocked first: some systems cannot remove open files.
         drop(lock);
         let _ = fs::remove_dir_all(folder);
     }
@@ -72,8 +72,8 @@ pub fn set_up_from(
     Ok(python)
 }
 
-/// Installs further packages into an environment that [`set_up`] made for these requirements. The packages that are
-/// pinned there keep their versions.
+/// Installs further packages into an environment that [`set_up`] made for these requirements. Pinned packages
+/// keep their versions.
 pub fn install(
     folder: &Path,
     packages: &[String],
@@ -94,7 +94,7 @@ pub fn install(
     Ok(run(pip, say).map_err(|said| pip_failure(folder, &version, said))?)
 }
 
-/// `pip install` of an environment, without what to install.
+/// `pip install` in an environment, without the packages.
 fn pip(folder: &Path) -> Command {
     let mut pip = Command::new(Python::in_folder(folder).interpreter());
     // -I: ignore the caller's Python variables.
@@ -111,7 +111,7 @@ fn pip(folder: &Path) -> Command {
     pip
 }
 
-/// The pins of an environment that is set up completely.
+/// The pins of a complete environment.
 pub(super) fn stamp(folder: &Path) -> Option<String> {
     fs::read_to_string(folder.join(STAMP)).ok().filter(|pins| pins != UNFINISHED)
 }
@@ -214,8 +214,8 @@ fn parse(version: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Runs a command and passes on what pip reports about its progress. The error is the command's output, or why it
-/// cannot be started.
+/// Runs a command and forwards pip's progress. The error is the command's output, or why it cannot be
+/// started.
 fn run(mut command: Command, say: &mut dyn FnMut(&str)) -> Result<(), String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| format!("cannot start {command:?}: {e}"))?;
@@ -233,7 +233,7 @@ fn run(mut command: Command, say: &mut dyn FnMut(&str)) -> Result<(), String> {
         if ["Downloading", "Installing"].iter().any(|word| line.trim_start().starts_with(word)) {
             say(line.trim());
         } else if !line.starts_with("Ignoring ") {
-            // Lines about other Pythons explain nothing.
+            // Lines about other Python versions explain nothing.
             said.push_str(&line);
             said.push('\n');
         }
@@ -260,7 +260,7 @@ fn pip_failure(folder: &Path, version: &str, said: String) -> PythonError {
         return PythonError::NoSpace { folder: folder.to_owned() };
     }
     let words = last_lines(&said);
-    // Without a network, pip also says that no version was found, so this comes first.
+    // Without a network, pip also reports that no version was found, so this is checked first.
     let network = [
         "onnection",
         "Retrying",
@@ -284,7 +284,7 @@ fn no_space(said: &str) -> bool {
     ["No space left on device", "Errno 28", "Disk quota exceeded"].iter().any(|word| said.contains(word))
 }
 
-/// The last lines of a program's output; long lines are cut.
+/// The last lines of a program's output; long lines are truncated.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let cut = |line: &&str| line.chars().take(300).collect::<String>();

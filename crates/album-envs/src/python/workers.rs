@@ -1,4 +1,4 @@
-//! Worker processes under supervision: one that dies or hangs is replaced.
+//! Supervised worker processes: one that dies or hangs is replaced.
 
 use std::time::{Duration, Instant};
 
@@ -13,24 +13,24 @@ use super::suites::Suite;
 use crate::env::EnvShape;
 use crate::error::EnvError;
 
-/// So many workers in a row may fail to start; the next one is an error.
+/// Number of consecutive failed starts that are tolerated.
 const FAILED_STARTS: usize = 3;
 
-/// Lines of standard error that the reason of a loss quotes.
+/// Lines of standard error quoted in the reason of a loss.
 const QUOTED: usize = 3;
 
-/// A worker whose input is closed may take so long to end before it is killed.
+/// Time for a worker to exit after its input is closed, before it is killed.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Why a worker is replaced that answers what nobody asked.
+/// The reason for replacing a worker that sends an unrequested answer.
 pub(crate) const OUT_OF_TURN: &str = "its worker spoke out of turn";
 
-/// How long workers may take.
+/// Time limits of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// To get ready: to load the packages and make the environment.
+    /// Time to start: to load the packages and create the environment.
     pub start: Duration,
-    /// To answer a request, or to record an episode.
+    /// Time to answer a request, or to record an episode.
     pub answer: Duration,
 }
 
@@ -41,16 +41,16 @@ impl Default for Limits {
     }
 }
 
-/// What happened to a worker.
+/// An event of a worker.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// It has loaded its packages and made its environment.
+    /// It has loaded its packages and created its environment.
     Ready,
     /// It answered.
     Said(Message),
-    /// It was lost with all requests it had. Its successor is already starting.
+    /// It died with all its pending requests. Its replacement is already starting.
     Lost {
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 }
@@ -61,9 +61,9 @@ struct Worker {
     process: Process,
     /// Whether it has said hello.
     ready: bool,
-    /// Requests without an answer.
+    /// Number of pending requests.
     pending: usize,
-    /// When to give it up.
+    /// When to replace it.
     deadline: Option<Instant>,
 }
 
@@ -74,16 +74,16 @@ pub(crate) struct Workers {
     suite: Suite,
     limits: Limits,
     workers: Vec<Worker>,
-    /// What the last worker to get ready said of itself.
+    /// The hello of the last worker that became ready.
     hello: Option<Hello>,
-    /// Workers lost since one got ready, before they were ready themselves.
+    /// Workers lost during start-up since one became ready.
     failed_starts: usize,
-    /// Workers whose output was read and may hold more messages.
+    /// Workers whose buffers may hold more messages.
     unheard: Vec<usize>,
 }
 
 impl Workers {
-    /// Starts workers, without waiting until they are ready. Requests may be sent at once.
+    /// Starts workers without waiting until they are ready. Requests may be sent at once.
     pub fn start(suite: Suite, count: usize, python: &Python, limits: Limits) -> Result<Self, EnvError> {
         let (python, workers, unheard) = (python.clone(), Vec::new(), Vec::new());
         let mut all = Self { python, suite, limits, workers, hello: None, failed_starts: 0, unheard };
@@ -98,7 +98,7 @@ impl Workers {
         self.workers.len()
     }
 
-    /// What a worker that got ready said of itself.
+    /// The hello of a worker that became ready.
     pub fn hello(&self) -> Option<&Hello> {
         self.hello.as_ref()
     }
@@ -121,7 +121,7 @@ impl Workers {
         worker.process.send(request);
     }
 
-    /// Reads what workers say, waiting at most this long for the first.
+    /// Reads the output of workers, waiting at most this long for the first.
     pub fn listen(&mut self, patience: Duration) {
         let now = Instant::now();
         let deadline = self.workers.iter().filter_map(|worker| worker.deadline).min();
@@ -130,7 +130,7 @@ impl Workers {
         let outputs = self.workers.iter().map(|worker| worker.process.output());
         let mut outputs: Vec<PollFd<'_>> =
             outputs.map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)).collect();
-        // An error, such as an interrupting signal, does not last until the next call.
+        // An error, such as an interrupting signal, is transient: the next call retries.
         let _ = poll(&mut outputs, Some(&timeout));
         self.unheard.extend((0..outputs.len()).filter(|&number| !outputs[number].revents().is_empty()));
         for &number in &self.unheard {
@@ -138,7 +138,7 @@ impl Workers {
         }
     }
 
-    /// The next event, if there is one, and the worker it is about.
+    /// The next event and its worker, if there is one.
     pub fn next(&mut self) -> Result<Option<(usize, Event)>, EnvError> {
         while let Some(&number) = self.unheard.last() {
             match self.workers[number].process.next() {
@@ -158,7 +158,7 @@ impl Workers {
         Ok(Some((number, Event::Lost { reason })))
     }
 
-    /// Replaces a worker, and returns the reason with its last lines. What it was asked for is lost.
+    /// Replaces a worker, and returns the reason with its last lines. Its pending requests are lost.
     pub fn replace(&mut self, number: usize, reason: String) -> Result<String, EnvError> {
         let worker = &mut self.workers[number];
         let (status, said) = worker.process.end();
@@ -167,7 +167,7 @@ impl Workers {
             None => reason,
         };
         self.failed_starts += usize::from(!worker.ready);
-        // If none was ever ready, it is no accident.
+        // If no worker was ever ready, the failure is systematic.
         if self.hello.is_none() || self.failed_starts > FAILED_STARTS {
             let (environment, interpreter) = (self.suite.name.clone(), self.python.interpreter().to_owned());
             return Err(WorkerError::NoneReady {
@@ -196,7 +196,7 @@ impl Workers {
                 if worker.ready && worker.pending > 0 =>
             {
                 worker.pending -= 1;
-                // The next request was waiting for its turn, and has all of its time.
+                // The next request was queued behind this one, so its time starts now.
                 worker.deadline = (worker.pending > 0).then(|| Instant::now() + self.limits.answer);
                 return Ok(Event::Said(message));
             }
@@ -243,7 +243,7 @@ impl Workers {
         self.failed_starts = 0;
         let worker = &mut self.workers[number];
         worker.ready = true;
-        // The time for what it was asked meanwhile starts now.
+        // The time limit of requests sent meanwhile starts now.
         worker.deadline = (worker.pending > 0).then(|| Instant::now() + self.limits.answer);
         Ok(Event::Ready)
     }
@@ -260,16 +260,16 @@ impl Workers {
     }
 }
 
-/// The first number in which two environments differ.
+/// The first dimension in which two environments differ.
 fn difference(found: &EnvShape, expected: &EnvShape) -> Option<(&'static str, usize, usize)> {
     let choices = |shape: &EnvShape| match shape.actions {
         ActionSpace::Continuous { .. } => 0,
         ActionSpace::Discrete { n } => n,
     };
     [
-        ("numbers in an observation", found.observation_dim, expected.observation_dim),
+        ("observation dimension", found.observation_dim, expected.observation_dim),
         ("discrete actions", choices(found), choices(expected)),
-        ("numbers in an action", found.action_dim(), expected.action_dim()),
+        ("action dimension", found.action_dim(), expected.action_dim()),
         ("horizon", found.horizon, expected.horizon),
     ]
     .into_iter()
@@ -278,7 +278,7 @@ fn difference(found: &EnvShape, expected: &EnvShape) -> Option<(&'static str, us
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        // All at once, so that their times to end do not add up.
+        // All at once, so that their grace periods overlap.
         for worker in &mut self.workers {
             worker.process.hang_up();
         }

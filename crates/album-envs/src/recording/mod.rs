@@ -6,11 +6,11 @@ pub mod rollouts;
 mod stamp;
 mod work;
 
-/// Which of the two datasets.
+/// One of the two splits of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Split {
-    /// Agents learn from it.
+    /// The training data.
     Train,
-    /// Held out, to check them on.
+    /// The held-out data.
     Validation,
 }

@@ -1,19 +1,19 @@
-//! The `navigate` datasets of pointmaze: an oracle that runs from goal to goal. Needs neither Python nor MuJoCo.
+//! The `navigate` datasets of pointmaze: an oracle that runs from goal to goal. Needs neither Python nor
+//! MuJoCo.
 //!
-//! The recipe is that of OGBench's published data. An episode starts near a random
-//! free cell, with a goal near a random cell that is not in the middle of a corridor.
-//! Each action is the direction of the next cell on the shortest way ([`Oracle`]) plus
-//! normal noise of 0.5 in each component, clipped to ±1. Within 1 m of the goal it
-//! gets a new one. There are 1000 episodes of 1001 rows, in the giant maze 500
-//! of 2001, and a tenth as many for validation.
+//! The recipe is that of OGBench's published data. An episode starts near a random free cell, with a goal
+//! near a random cell that is not in the middle of a corridor. Each action is the direction of the next cell
+//! on the shortest path ([`Oracle`]) plus Gaussian noise of standard deviation 0.5 in each component, clipped
+//! to ±1. Within 1 m of the goal a new goal is drawn. There are 1000 episodes of 1001 rows, in the giant maze
+//! 500 of 2001, and a tenth as many for validation.
 //!
-//! Compared with 60 (giant: 30) episodes that the same recipe records in the package
-//! itself: a wall is touched in 0.6 % of the steps there and here, 27.4 % of the action
-//! components are clipped there and here, and the time spent in each cell differs by as
-//! much (total variation 0.05 to 0.12) as between so few episodes of this recording.
+//! Compared with 60 (giant: 30) episodes recorded by the same recipe in the package itself: in both, a wall
+//! is touched in 0.6 % of the steps and 27.4 % of the action components are clipped, and the time spent in
+//! each cell differs by as much (total variation 0.05 to 0.12) as between equally few episodes of this
+//! recording.
 //!
-//! Every episode has a random stream of its own, so that the data depends on the
-//! recipe's seed and not on how many threads record it.
+//! Every episode has its own random stream, so the data depends on the recipe's seed and not on the number of
+//! threads.
 
 use std::fmt;
 use std::num::NonZero;
@@ -31,7 +31,7 @@ use crate::error::EnvError;
 use crate::native::pointmaze::{TOLERANCE, near};
 use crate::native::{Maze, Oracle, advance};
 
-/// To be increased whenever equal recipes would record other data than before.
+/// To be increased whenever a recipe would record different data than before.
 const VERSION: i64 = 1;
 
 /// Everything that a recording depends on.
@@ -39,13 +39,13 @@ const VERSION: i64 = 1;
 pub struct Recipe {
     /// The maze.
     pub size: MazeSize,
-    /// Which dataset; each has its own random streams.
+    /// The split; each has its own random streams.
     pub split: Split,
-    /// Seed of all randomness.
+    /// The recording seed.
     pub seed: u64,
     /// Number of episodes.
     pub episodes: usize,
-    /// Rows of an episode: one more than its transitions.
+    /// Rows per episode: one more than transitions.
     pub rows: usize,
     /// Standard deviation of the noise on each component of an action.
     pub noise: f64,
@@ -61,7 +61,7 @@ impl Recipe {
         Self { size, split: Split::Train, seed, episodes, rows, noise: 0.5 }
     }
 
-    /// A tenth as many episodes as [`train`](Self::train), from other random streams.
+    /// A tenth as many episodes as [`train`](Self::train), from different random streams.
     pub fn validation(size: MazeSize, seed: u64) -> Self {
         let train = Self::train(size, seed);
         Self { split: Split::Validation, episodes: train.episodes / 10, ..train }
@@ -104,7 +104,7 @@ impl fmt::Display for Recipe {
 pub struct Recording {
     /// `[x, y]` of each row, which is both the observation and `qpos`.
     pub positions: Vec<f32>,
-    /// Velocities after the step before, OGBench's `qvel`.
+    /// Velocities after the previous step, OGBench's `qvel`.
     pub velocities: Vec<f32>,
     /// The action of each row.
     pub actions: Vec<f32>,
@@ -166,13 +166,13 @@ pub fn record(recipe: &Recipe, threads: NonZero<usize>) -> Recording {
 
 /// Records a recipe into `path` unless the file exists, and returns whether it was recorded now.
 ///
-/// An existing file of another recipe is an error and left as it is.
+/// An existing file of another recipe is an error and left untouched.
 pub fn cached(path: impl AsRef<Path>, recipe: &Recipe, threads: NonZero<usize>) -> Result<bool, EnvError> {
     let path = path.as_ref();
     if path.exists() {
         return stamp::check(path, &recipe.stamp(), recipe).map(|()| false);
     }
-    // Three pairs of numbers and a flag a row.
+    // Three pairs of floats and a flag per row.
     let bytes = (recipe.episodes as u64).saturating_mul(recipe.rows as u64).saturating_mul(25);
     machine::check_memory(format!("recording {} episodes", recipe.episodes), bytes)?;
     record(recipe, threads).write(path, recipe)?;
@@ -183,7 +183,7 @@ impl Recording {
     /// Writes an npz file in OGBench's layout, with the recipe in an extra array.
     pub fn write(&self, path: impl AsRef<Path>, recipe: &Recipe) -> Result<(), EnvError> {
         let rows = self.terminals.len();
-        // Noise does not compress: plain arrays are as small and much faster.
+        // Noise does not compress: uncompressed arrays are as small and much faster.
         let mut npz = NpzWriter::create_stored(path)?;
         npz.array_f32("observations", &[rows, 2], &self.positions)?;
         npz.array_f32("actions", &[rows, 2], &self.actions)?;
@@ -235,7 +235,7 @@ impl Guide {
         rng.set_stream(episode.number);
         let mut position = draw_near(&mut rng, &self.starts);
         let mut goal = draw_near(&mut rng, &self.goals);
-        // A reset leaves a small random velocity, which the first step forgets.
+        // A reset leaves a small random velocity, which the first step discards.
         let mut velocity = rng::normal_pair(&mut rng).map(|x| 0.1 * x);
         for row in 0..episode.terminals.len() {
             let noise = rng::normal_pair(&mut rng);
@@ -258,7 +258,7 @@ impl Guide {
     }
 }
 
-/// A point near a random one of these.
+/// A point near a randomly chosen centre.
 fn draw_near(rng: &mut ChaCha8Rng, centers: &[[f64; 2]]) -> [f64; 2] {
     let center = centers[rng::below(rng, centers.len() as u64) as usize];
     near(rng, center)
@@ -291,8 +291,8 @@ mod tests {
         assert_eq!(more.positions[..one.positions.len()], one.positions);
     }
 
-    /// If this fails for a good reason, increase [`VERSION`], so that cached files are not mistaken for the new data.
-    /// The last digits depend on the platform.
+    /// If this fails for a good reason, increase [`VERSION`], so that cached files are not mistaken for the
+    /// new data. The last digits depend on the platform.
     #[test]
     fn the_data_of_a_seed_stays_the_same() {
         let recording = record(&small(MazeSize::Medium), threads(1));
@@ -325,7 +325,7 @@ mod tests {
             assert!(!maze.is_wall(maze.cell_at([x, y])));
             let solved = within([x, y], [28.0, 8.0], 1.0);
             assert_eq!((data.reward(t), data.mask(t)), if solved { (0.0, 0.0) } else { (-1.0, 1.0) });
-            // The step that was recorded is the step the environment makes.
+            // The environment reproduces the recorded step.
             let action = [0, 1].map(|axis| f64::from(data.action(t)[axis]));
             let next = advance(&maze, [x, y], action).position;
             for axis in 0..2 {
@@ -333,7 +333,7 @@ mod tests {
             }
         }
 
-        // Another recipe does not touch the file.
+        // Another recipe does not overwrite the file.
         let other = Recipe { seed: 9, ..recipe };
         let message = cached(&path, &other, threads(1)).unwrap_err().to_string();
         assert!(

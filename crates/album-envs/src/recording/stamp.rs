@@ -1,4 +1,4 @@
-//! Which recipe a recorded file was made by: numbers in an array of its own.
+//! The recipe of a recorded file, stored as numbers in an extra array.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::error::EnvError;
 /// The array's name.
 pub(crate) const STAMP: &str = "album_recipe";
 
-/// Makes sure that an existing file was made by a recipe, whose stamp has these numbers with these names.
+/// Checks that an existing file was recorded by a recipe whose stamp has these named numbers.
 pub(crate) fn check(path: &Path, stamp: &[(&str, i64)], recipe: &dyn fmt::Display) -> Result<(), EnvError> {
     let mut npz = Npz::open(path)?;
     let found = if npz.contains(STAMP) {
@@ -36,7 +36,7 @@ pub(crate) fn check(path: &Path, stamp: &[(&str, i64)], recipe: &dyn fmt::Displa
     Err(EnvError::OtherData { path: path.to_path_buf(), found, expected: recipe.to_string() })
 }
 
-/// The numbers of a stamp, as they are written.
+/// The numbers of a stamp as stored.
 pub(crate) fn numbers(stamp: &[(&str, i64)]) -> Vec<i64> {
     stamp.iter().map(|&(_, number)| number).collect()
 }

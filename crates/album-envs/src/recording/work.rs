@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::play::RecordError;
 
-/// Keeps other processes out until it is dropped or this process ends.
+/// Locks the folder until the file is dropped or this process ends.
 pub(super) fn lock(work: &Path) -> Result<File, RecordError> {
     let path = work.join("lock");
     let file = File::create(&path).map_err(RecordError::io(&path))?;

@@ -1,4 +1,4 @@
-//! Gymnasium environments in workers, held against a plain loop in Python.
+//! Gymnasium environments in workers, compared with a plain Python loop.
 #![allow(clippy::unwrap_used)]
 
 use crate::common;
@@ -19,7 +19,7 @@ fn open(python: &Python, name: &str, args: &[&str], workers: usize) -> WorkerPoo
     WorkerPool::new(Suite::gymnasium(&spec(name, args)), workers, python, Limits::default()).unwrap()
 }
 
-/// The action of a step: anything between the bounds and a little beyond, or any index.
+/// An action of a step: within the bounds or slightly beyond, or any index.
 fn action(space: &ActionSpace, seed: u64, step: usize) -> Vec<f32> {
     match space {
         ActionSpace::Continuous { low, .. } => {
@@ -32,7 +32,7 @@ fn action(space: &ActionSpace, seed: u64, step: usize) -> Vec<f32> {
     }
 }
 
-/// An episode in a line of text: observations by their bits, rewards and flags.
+/// An episode as text: the bits of observations and rewards, and flags.
 fn episode(pool: &mut WorkerPool, slot: usize, seed: u64) -> String {
     let space = pool.shape().actions.clone();
     let mut lines = vec![];
@@ -124,7 +124,7 @@ fn spaces_are_reported() {
     assert_eq!(taxi.shape().actions, ActionSpace::Discrete { n: 4 });
 }
 
-/// A dictionary of a tuple, a number and a text-like choice; steps draw from all kinds of generators.
+/// A dictionary space with a tuple, a number and a categorical; steps draw from various random generators.
 const OWN: &str = r#"
 import random
 import gymnasium
@@ -174,7 +174,7 @@ fn files_and_nested_spaces() {
     let mut pool = open(&python, &format!("{file}:make"), &["length=4"], 1);
     let actions = ActionSpace::Continuous { low: vec![-1.0, 0.0], high: vec![1.0, 5.0] };
     assert_eq!((pool.shape().observation_dim, &pool.shape().actions), (3 + 2 + 5 + 4, &actions));
-    // Two episodes of one seed, taking turns with another seed: no generator is shared.
+    // Two episodes of one seed, interleaved with another seed: no generator is shared.
     let seeds = [7, 8];
     let run = |pool: &mut WorkerPool, order: &[usize]| {
         let mut seen: [Vec<Vec<f32>>; 2] = Default::default();
@@ -201,12 +201,12 @@ fn files_and_nested_spaces() {
     let alone = run(&mut pool, &[0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
     let turns = run(&mut pool, &[0, 1, 1, 0, 0, 1, 0, 1, 1, 0]);
     assert_eq!(alone, turns);
-    // a one-hot, then m, then z row by row.
+    // `a` one-hot, then `m`, then `z` row by row.
     assert_eq!(alone[0][0][..10], [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
     assert_ne!(alone[0][0], alone[1][0]);
 }
 
-/// What the pool says of a bad environment, at the start or in its first episode.
+/// The error for an invalid environment, at the start or in its first episode.
 fn refusal(python: &Python, name: &str, args: &[&str]) -> String {
     match WorkerPool::new(Suite::gymnasium(&spec(name, args)), 1, python, Limits::default()) {
         Err(e) => e.to_string(),
@@ -255,7 +255,7 @@ fn bad_environments_are_named() {
     let missing = folder.path().join("none.py").display().to_string();
     has(&format!("{missing}:make"), &[], &["none.py:make: found no such file"]);
     write(folder.path(), "helper.py", "REWARD = 2\n");
-    // What is changed in the good file, and what is said then.
+    // A change to the valid file, and the expected message.
     for (number, (from, to, part)) in [
         ("import helper", "raise ValueError('boom')", "FILE:6: ValueError: boom"),
         ("import helper", "def broken(:", "FILE:6: SyntaxError"),

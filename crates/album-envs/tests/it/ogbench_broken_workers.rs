@@ -1,4 +1,4 @@
-//! Broken workers, played by shell scripts.
+//! Broken workers, simulated by shell scripts.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const TASK: &str = "pointmaze-medium-navigate-singletask-v0";
 
-/// A hello of pointmaze: 2 numbers each, horizon 1000.
+/// The hello of pointmaze: 2 dimensions each, horizon 1000.
 const HELLO: &str = r"printf '\001\076\000\000\000ALBUMENV\004\000\000\000\002\000\000\000\002\000\000\000\350\003\000\000\000\000\000\000\000\000\200\277\000\000\200\277\000\000\200\077\000\000\200\077ogbench 1.2.2\nmu 4'";
 
 /// Takes a reset of 21 bytes, answers for environment 0 with the position (0, 0).
@@ -30,11 +30,11 @@ fn fake(folder: &Path, script: &str) -> Python {
     Python::at(path)
 }
 
-/// Workers of such an interpreter, and the folder with it, which replacements need too.
+/// Workers of such an interpreter, and its folder, which replacements need too.
 fn start(script: &str, workers: usize, limits: Limits) -> Result<(WorkerPool, tempfile::TempDir), EnvError> {
     let folder = tempfile::tempdir().unwrap();
     let python = fake(folder.path(), script);
-    // A file that was just written can be busy for a moment, while another test forks.
+    // A file that was just written can be busy for a moment while another test forks.
     for _ in 0..50 {
         match WorkerPool::new(Suite::ogbench(&TASK.parse().unwrap()), workers, &python, limits) {
             Err(e) if e.to_string().contains("busy") => std::thread::sleep(Duration::from_millis(20)),
@@ -69,7 +69,7 @@ fn other_environments_are_refused() {
     has(
         &refused(&script),
         &[
-            "pointmaze-medium-singletask-v0: found 5 as numbers in an observation, expected 2",
+            "pointmaze-medium-singletask-v0: found 5 as observation dimension, expected 2",
             "album setup ogbench",
         ],
     );
@@ -96,7 +96,7 @@ fn an_end_at_once_is_told_with_the_last_lines() {
 
 #[test]
 fn a_python_without_ogbench_says_what_to_do() {
-    // -S: without the system's packages, -E: without those that environment variables name.
+    // -S: without the system's packages; -E: without those named by environment variables.
     let script = r#"exec python3 -S -E "$@""#;
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         album_testing::skip("python", "there is no python3");
@@ -140,7 +140,7 @@ fn a_hang_costs_an_episode() {
 
 #[test]
 fn workers_that_do_not_start_any_more_are_an_error() {
-    // The first worker works until its first request; its successors fail.
+    // The first worker answers one request and exits; its replacements fail to start.
     let folder = tempfile::tempdir().unwrap();
     let once = folder.path().join("once");
     let script = format!("mkdir {} || exit 7; {HELLO}; {START}; exit 1", once.display());
@@ -160,7 +160,7 @@ fn workers_that_do_not_start_any_more_are_an_error() {
 
 #[test]
 fn a_slot_is_not_held_up_by_another() {
-    // Only one of the workers answers steps: the first one to make the folder does not.
+    // Only one worker answers steps: the first to create the folder does not.
     let folder = tempfile::tempdir().unwrap();
     let once = folder.path().join("once");
     let steps = [STEP; 6].join("; ");
@@ -216,7 +216,7 @@ fn a_worker_takes_both_episodes_with_it() {
     envs.step(0, &[0.0, 0.0]).unwrap();
     let lost = Answer::Lost { reason: "its worker ended (exit status: 9)".into() };
     assert_eq!(answers(&mut envs), [(0, lost.clone())]);
-    // The other slot has no request; it is told at its next one.
+    // The other slot has no pending request; it learns of the loss at its next one.
     assert_eq!(envs.wait().unwrap(), []);
     envs.step(1, &[0.0, 0.0]).unwrap();
     assert_eq!(answers(&mut envs), [(1, lost)]);
@@ -259,7 +259,7 @@ fn the_last_episodes_go_to_those_with_the_least_to_do() {
     let limits = Limits { answer: Duration::from_secs(30), ..short() };
     let (mut envs, _folder) = start(&script, 2, limits).unwrap();
     assert!(envs.is_next(0, 1) && !envs.is_next(0, 0));
-    // One episode in each worker: either may take the next one.
+    // One episode in each worker: either may take the next.
     for slot in 0..2 {
         envs.reset(slot, 1, false).unwrap();
     }

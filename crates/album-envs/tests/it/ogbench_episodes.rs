@@ -1,4 +1,5 @@
-//! Episodes in the real package: they depend on seed and actions alone, and are what a plain loop in Python gets.
+//! Episodes in the real package: they depend only on seed and actions, and equal those of a plain Python
+//! loop.
 #![allow(clippy::unwrap_used)]
 
 use crate::common;
@@ -12,7 +13,7 @@ use std::process::Stdio;
 /// Long enough for the humanoid to fall and the arm to hit something.
 const STEPS: usize = 60;
 
-/// The same episode first in a new process, after another one, twice in a row, and in turns with others.
+/// The same episode in a new process, after another one, twice in a row, and interleaved with others.
 fn depends_on_seed_alone(task: &str) {
     let Some(python) = python() else { return };
     let mut envs = workers(&python, task, 2);
@@ -106,7 +107,7 @@ fn versions_are_known() {
     assert!(envs.versions()["ogbench"].starts_with("1.2"));
 }
 
-/// What a plain loop in Python gets for the same actions.
+/// The result of a plain Python loop with the same actions.
 fn reference(python: &album_envs::Python, task: &str, seed: u64, actions: &[Vec<f32>]) -> Vec<String> {
     let mut command = python.command();
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ogbench_episode.py"));
@@ -146,7 +147,7 @@ fn episodes_are_those_of_a_plain_loop() {
     }
 }
 
-/// Reward 0, termination and success come with the step after the goal is reached.
+/// Reward 0, termination and success arrive with the step after the goal is reached.
 #[test]
 fn a_solved_episode_is_that_of_a_plain_loop() {
     let Some(python) = python() else { return };
@@ -197,7 +198,7 @@ fn a_killed_worker_is_replaced_and_its_episode_repeated() {
     let expected = run(&mut workers(&python, task, 1), &seeds, 40).0;
     let mut envs = workers(&python, task, 2);
     let before = envs.processes();
-    // Start an episode in each slot and kill one worker, which is stopped first so that it cannot answer.
+    // Starts an episode in each slot and kills one worker, which is paused first so that it cannot answer.
     signal("-STOP", before[0]);
     for slot in 0..4 {
         envs.reset(slot, 90 + slot as u64, false).unwrap();
@@ -274,7 +275,7 @@ fn pictures_change_nothing() {
     // An arm, cubes, a floor: not all of one colour.
     let colours: std::collections::BTreeSet<&[u8]> = frame.rgb.chunks(3).collect();
     assert!(colours.len() > 100, "{}", colours.len());
-    // An episode without frames has none.
+    // An episode started without frames has none.
     let (again, _) = run(&mut envs, &[4], 4);
     assert_eq!(again, runs);
 }

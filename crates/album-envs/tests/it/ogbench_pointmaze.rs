@@ -21,7 +21,7 @@ fn maps_are_those_of_the_package() {
     assert_eq!(lines.next(), None);
 }
 
-/// Number of walls that a disc overlaps.
+/// Number of walls that the disc overlaps.
 fn walls(maze: &Maze, center: [f64; 2]) -> usize {
     let distance = |wall: [f64; 2]| {
         let outside = [0, 1].map(|axis| ((center[axis] - wall[axis]).abs() - 2.0).max(0.0));
@@ -44,7 +44,7 @@ fn steps_are_those_of_the_package() {
         counts[touched] += 1;
         largest[touched] = largest[touched].max((found_x - next_x).hypot(found_y - next_y));
     }
-    // There are steps of all three kinds.
+    // Steps of all three kinds occur.
     assert!(counts.iter().all(|&count| count >= 5), "{counts:?}");
     let [free, one_wall, several_walls] = largest;
     assert_eq!(free, 0.0);

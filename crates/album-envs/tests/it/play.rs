@@ -35,7 +35,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Records, and returns the outcome and the reasons of lost processes.
+    /// Records, and returns the outcome and the reasons for lost processes.
     fn go(&self) -> (Result<Outcome, RecordError>, Vec<String>) {
         self.go_within(Recorder::LIMITS)
     }
@@ -74,7 +74,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A fake, a recipe of 12 + 2 episodes, and the files of an undisturbed recording.
+/// A fake interpreter, a recipe of 12 + 2 episodes, and the files of an uninterrupted recording.
 struct Setting {
     dir: tempfile::TempDir,
     fake: Fake,
@@ -111,13 +111,13 @@ impl Setting {
         Run { recipe: &self.recipe, folder: &folder, python, workers, chunk: 5, stop_at }.go()
     }
 
-    /// An interpreter that does not get beyond its sixth episode.
+    /// An interpreter that hangs after its sixth episode.
     fn stuck(&self) -> PathBuf {
         let stick = r#"[ "$name" = train-000005-5.npz ] && { recorded; exec sleep 60; }"#;
         self.fake.python("stuck", stick)
     }
 
-    /// An undisturbed recording writes the expected bytes and nothing else.
+    /// An uninterrupted recording writes the expected bytes and nothing else.
     fn finishes(&self, workers: usize) {
         let python = self.fake.python("good", "");
         assert!(matches!(self.run(&python, workers, 99).0, Ok(Outcome::Done { .. })));
@@ -141,7 +141,7 @@ fn chunks_are_joined_in_order() {
     let data = load_task(&path, &"cube-single-play-singletask-v0".parse().unwrap()).unwrap();
     assert_eq!((data.len(), data.episodes().len()), (12 * (ROWS - 1), 12));
 
-    // Neither the number of processes nor the size of the chunks matters.
+    // The number of processes and the size of the chunks do not matter.
     setting.finishes(3);
     let other = Fake::new(&setting.dir.path().join("other"), 12, ROWS, 1);
     let folder = setting.dir.path().join("single episodes");
@@ -162,7 +162,7 @@ fn a_stopped_recording_goes_on() {
     assert!(!setting.recipe.file(&setting.out(), Split::Train).exists());
     setting.fake.asked();
 
-    // A chunk that was cut off, as after a power failure, is recorded again.
+    // A truncated chunk, as after a power failure, is recorded again.
     let cut = fs::read(work.join("train-000000-5.npz")).unwrap();
     fs::write(work.join("train-000005-5.npz"), &cut[..cut.len() / 2]).unwrap();
     setting.finishes(2);
@@ -217,7 +217,7 @@ fn a_chunk_that_always_fails_is_an_error() {
         assert!(message.contains(words), "{message}");
     }
     assert_eq!(losses.len(), 2);
-    // What was recorded before is not lost.
+    // Earlier chunks are kept.
     setting.fake.asked();
     setting.finishes(1);
     assert!(!setting.fake.asked().contains(&"train-000000-5.npz".to_owned()));
@@ -298,7 +298,7 @@ fn files_of_other_recipes_are_left_alone() {
     assert_eq!(setting.fake.asked(), ["validation-000000-2.npz"]);
 }
 
-/// The file of a policy that moves its joints by what it sees, whether that gets it anywhere or not.
+/// A policy file that moves the joints in response to observations, whether or not it gets anywhere.
 fn expert() -> Arc<[u8]> {
     let steps = r#"[{\"op\":\"observation\"},{\"op\":\"linear\",\"x\":0,\"kernel\":\"k\"},{\"op\":\"map\",\"x\":1,\"f\":\"tanh\"}]"#;
     let numbers: Vec<f32> = (0..29 * 8).map(|i| (i as f32).sin()).collect();
@@ -317,13 +317,12 @@ fn somebody_must_walk() {
     let (folder, python) = (setting.out(), setting.fake.python("good", ""));
     let run = Run { recipe: &recipe, folder: &folder, python: &python, workers: 1, chunk: 5, stop_at: 99 };
     let error = run.go().0.unwrap_err();
-    assert!(error.to_string().contains("no expert to walk in it") && !error.is_io(), "{error}");
+    assert!(error.to_string().contains("needs an expert policy") && !error.is_io(), "{error}");
     let with = Recipe { expert: Some(expert()), ..recipe.clone() };
     assert_ne!(with.work_folder(&folder), recipe.work_folder(&folder), "an expert is part of the recipe");
 }
 
-/// Real episodes do not depend on the number of processes, on the episodes before them or on an
-/// interruption.
+/// Real episodes do not depend on the number of processes, the episodes before them or an interruption.
 fn real_episodes_depend_on_their_seed_alone(task: &str) {
     let Some(python) = std::env::var_os("ALBUM_PYTHON").map(PathBuf::from) else {
         album_testing::skip("python", "ALBUM_PYTHON is not set; `cargo xtask test` sets it");
@@ -339,7 +338,7 @@ fn real_episodes_depend_on_their_seed_alone(task: &str) {
         Run { recipe: &recipe, folder, python: &python, workers, chunk, stop_at }.go().0.unwrap()
     };
     assert!(matches!(run(&one, 1, 5, 99), Outcome::Done { .. }));
-    // Two fresh processes, which do not get to the third episode.
+    // Two fresh processes, stopped before the third episode.
     assert!(matches!(run(&two, 2, 1, 2), Outcome::Stopped { .. }));
     assert!(matches!(run(&two, 1, 1, 99), Outcome::Done { .. }));
     assert!(files(&one) == files(&two), "{task}");
@@ -358,7 +357,7 @@ fn real_cube_single() {
     real_episodes_depend_on_their_seed_alone("cube-single-play-singletask-v0");
 }
 
-/// With random actions, which have their own generator.
+/// `noisy` data has random actions from a generator of their own.
 #[test]
 fn real_cube_double() {
     real_episodes_depend_on_their_seed_alone("cube-double-noisy-singletask-v0");

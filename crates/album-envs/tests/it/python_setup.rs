@@ -1,4 +1,4 @@
-//! Set-ups with interpreters that are shell scripts, one for each thing that can be missing.
+//! Set-ups with fake interpreters, one for each thing that can be missing.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 const PINS: &str =
     "# comment\n# pip: --no-deps\nnumpy==2.4.6; python_version >= \"3.11\"\n\nogbench==1.2.2\n";
 
-/// Says its version; `-m venv FOLDER` makes a folder with an interpreter whose pip writes its arguments to `pip.txt`.
+/// Prints its version; `-m venv FOLDER` creates a folder with an interpreter whose pip writes its arguments
+/// to `pip.txt`.
 const GOOD: &str = r#"
 if [ "$1" = -c ]; then echo 3.12; exit; fi
 for folder in "$@"; do :; done
@@ -31,7 +32,7 @@ struct Case {
 }
 
 impl Case {
-    /// An interpreter that does this.
+    /// An interpreter that runs this script.
     fn new(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().join("python3");
@@ -41,7 +42,7 @@ impl Case {
         Self { folder, base }
     }
 
-    /// One whose pip does this.
+    /// An interpreter whose pip runs this script.
     fn with_pip(pip: &str) -> Self {
         Self::new(&GOOD.replace("PIP", pip))
     }
@@ -55,7 +56,7 @@ impl Case {
             let mut said = Vec::new();
             let say = &mut |line: &str| said.push(line.to_owned());
             match set_up_from(&self.base, &self.target(), pins, say).map_err(|e| e.to_string()) {
-                // A file that was just written can be busy for a moment, while another test forks.
+                // A file that was just written can be busy for a moment while another test forks.
                 Err(e) if e.contains("busy") => std::thread::sleep(std::time::Duration::from_millis(20)),
                 result => return (result, said),
             }
@@ -94,7 +95,7 @@ fn an_environment_is_made_once_and_again_for_other_pins() {
     let runs = case.runs();
     let (python, said) = case.set_up(PINS);
     assert!(python.is_ok() && said.is_empty() && case.runs() == runs);
-    // Other pins: nothing of the old environment remains.
+    // Different pins: nothing of the old environment remains.
     std::fs::write(case.target().join("old"), "").unwrap();
     case.set_up("ogbench==1.2.3\n").0.unwrap();
     assert!(!case.target().join("old").exists());
@@ -108,7 +109,7 @@ fn an_interrupted_set_up_is_done_again() {
     std::fs::write(case.target().join("album-pins.txt"), "unfinished\n").unwrap();
     let (python, said) = case.set_up(PINS);
     assert!(python.is_ok() && !said.is_empty());
-    // So is one whose interpreter is gone.
+    // So is one whose interpreter is missing.
     std::fs::remove_file(case.target().join("bin/python")).unwrap();
     let (python, said) = case.set_up(PINS);
     assert!(python.is_ok() && !said.is_empty());

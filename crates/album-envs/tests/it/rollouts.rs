@@ -1,4 +1,4 @@
-//! Recording with any policy in real environments.
+//! Recording with various policies in real environments.
 #![allow(clippy::unwrap_used)]
 
 use crate::common;
@@ -40,7 +40,7 @@ fn done(outcome: Result<Outcome, String>) -> Summary {
     }
 }
 
-/// A native pool needs no Python: MudWorld with random actions.
+/// A native pool, which needs no Python: MudWorld with random actions.
 fn mud(slots: usize) -> NativePool {
     NativePool::cloned(&MudWorldEnv::new(MudWorld::new(5, 0), Behaviour::EpsGreedy, Encoding::OneHot), slots)
 }
@@ -57,7 +57,7 @@ fn any_number_of_slots_records_the_same_bytes() {
     assert_eq!(summary.episodes, 45);
     assert!(summary.success.unwrap() > 0.0 && summary.success.unwrap() < 1.0, "{summary:?}");
 
-    // A row is a transition, and no end is mistaken for another.
+    // A row is a transition, and terminations are not mistaken for timeouts.
     let mut npz = Npz::open(&a).unwrap();
     let [terminals, timeouts] =
         ["terminals", "timeouts"].map(|name| npz.read(name).unwrap().into_bools().unwrap());
@@ -73,14 +73,14 @@ fn any_number_of_slots_records_the_same_bytes() {
     let sum: f64 = (0..summary.steps).map(|t| f64::from(data.dataset.reward(t))).sum();
     assert!((sum / 45.0 - summary.return_mean).abs() < 1e-4);
 
-    // The same recipe keeps the file, another one does not touch it.
+    // The same recipe keeps the file, another does not overwrite it.
     let bytes = std::fs::read(&a).unwrap();
     assert_eq!(record(&recipe, &mut mud(1), Policy::Random, &a).unwrap(), Outcome::Kept);
     let other = Recipe { seed: 6, ..recipe.clone() };
     let message = record(&other, &mut mud(1), Policy::Random, &a).unwrap_err();
     assert!(message.contains("found a recording of") && message.contains("move the file away"), "{message}");
     assert_eq!(std::fs::read(&a).unwrap(), bytes);
-    // More episodes begin with the same ones.
+    // A longer recording starts with the same episodes.
     let c = dir.path().join("c.npz");
     done(record(&Recipe { episodes: 50, ..recipe }, &mut mud(3), Policy::Random, &c));
     let more = Npz::open(&c).unwrap().read("actions").unwrap().into_integers().unwrap();
@@ -109,7 +109,7 @@ fn a_stopped_recording_goes_on() {
     let recorder = Recorder { recipe: &recipe, envs: &mut envs, policy: Policy::Random, stop, observer };
     let Outcome::Stopped { episodes, work } = recorder.record(&path).unwrap() else { panic!() };
     assert!((20..60).contains(&episodes) && work.is_dir() && !path.exists(), "{episodes}");
-    // Another recipe does not take these parts.
+    // Another recipe does not reuse these parts.
     let message =
         record(&Recipe { seed: 1, ..recipe.clone() }, &mut mud(2), Policy::Random, &path).unwrap_err();
     assert!(message.contains("path.npz.parts: found a recording of"), "{message}");
@@ -137,7 +137,7 @@ fn exploration_stays_within_the_bounds() {
     let actions = npz.read("actions").unwrap().into_floats().unwrap();
     assert!(actions.iter().all(|a| a.abs() <= 2.0));
     let exact = actions.iter().filter(|&&a| a == 2.0).count();
-    // Half of the actions are beyond the bound; noise pushes half of these back, and a quarter is random.
+    // Half of the actions are beyond the bound; noise pushes half of these back, and a quarter are random.
     assert!((90..150).contains(&exact), "{exact}");
     assert_eq!(data.description.ends.timeout, 6);
     let message =
@@ -204,7 +204,7 @@ fn minari_folders_hold_the_same() {
     let mut envs = mud(2);
     let summary = done(record(&recipe, &mut envs, Policy::Random, &path));
     write_minari(&path, &folder, envs.shape(), "mudworld", &python).unwrap();
-    // What album reads from the folder is what it reads from the file.
+    // album reads the same from the folder as from the file.
     let [flat, minari] = [&path, &folder].map(|path| Source::of(path).read().unwrap().dataset);
     assert_eq!((minari.len(), minari.action_space()), (flat.len(), flat.action_space()));
     for t in 0..flat.len() {

@@ -1,4 +1,4 @@
-//! Learning online: an agent that collects its own data, one update for each step in the environment.
+//! Online training: the agent collects its own data, with one update per environment step.
 //!
 //! ```text
 //! repeat   a = explore(s), or a uniform action in the first steps
@@ -6,10 +6,10 @@
 //!          (s, a, r, m, s') goes into the replay
 //! ```
 //!
-//! The environment steps in its own process while the agent learns; the newest transition enters the replay one update later
-//! than in a loop that waits. What is drawn at random is a function of the seed and the step, and an episode is one of its
-//! seed and its actions, so that a run that was stopped goes on as if it had not been: a checkpoint holds agent and replay,
-//! and the episode under way is played again up to where it was.
+//! The environment steps in its own process while the agent learns; the newest transition enters the replay
+//! buffer one update later than in a sequential loop. Random draws are functions of the seed and the step,
+//! and an episode is a function of its seed and actions, so a stopped run resumes exactly: a checkpoint holds
+//! the agent and the replay buffer, and the current episode is replayed up to its last step.
 
 mod state;
 
@@ -28,46 +28,46 @@ use crate::error::TrainError;
 use crate::guard;
 use crate::signals::StopFlag;
 
-/// Lost environments in a row before a run gives up.
+/// Consecutive environment failures before a run gives up.
 const LOST_IN_A_ROW: usize = 3;
 
-/// Episodes that a row of the curve averages over.
+/// Number of episodes averaged in a row of the learning curve.
 const RECENT: usize = 20;
 
-/// What a run does.
+/// The schedule of an online run.
 #[derive(Clone, Debug)]
 pub struct OnlinePlan {
-    /// Steps in the environment.
+    /// Number of environment steps.
     pub steps: u64,
-    /// The first of them, with uniform actions and without updates.
+    /// Number of first steps with uniformly random actions and without updates.
     pub random_steps: u64,
-    /// Transitions of the replay.
+    /// Capacity of the replay buffer in transitions.
     pub capacity: usize,
-    /// Steps between two rows of the curve.
+    /// Steps between rows of the learning curve.
     pub log_every: u64,
-    /// Steps between two checkpoints.
+    /// Steps between checkpoints.
     pub save_every: u64,
-    /// Of all randomness but the agent's own.
+    /// Seed of all randomness except the agent's own.
     pub seed: u64,
-    /// All that the numbers depend on besides: a checkpoint with another text is refused.
+    /// Everything else that the numbers depend on: a checkpoint with a different text is refused.
     pub identity: String,
 }
 
-/// A run of an online agent.
+/// A training run of an online agent.
 pub struct Online<'a> {
-    /// Who learns.
+    /// The agent to train.
     pub agent: &'a mut Learner,
-    /// Where; one slot of it is used.
+    /// The environments, of which one slot is used.
     pub envs: &'a mut dyn EnvPool,
-    /// For how long, and how.
+    /// The schedule.
     pub plan: &'a OnlinePlan,
-    /// The checkpoint.
+    /// Path of the checkpoint.
     pub state: &'a Path,
-    /// The curve, as CSV.
+    /// Path of the learning curve, as CSV.
     pub curve: &'a Path,
-    /// Asks it to save and stop.
+    /// Asks the run to save and stop.
     pub stop: StopFlag,
-    /// Sees every row of the curve.
+    /// Receives the events of the run.
     pub observer: &'a mut dyn FnMut(&OnlineEvent<'_>),
 }
 
@@ -77,25 +77,25 @@ impl fmt::Debug for Online<'_> {
     }
 }
 
-/// What a run tells as it goes.
+/// An event of an online run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OnlineEvent<'a> {
-    /// It goes on from a checkpoint.
+    /// The run resumes from a checkpoint.
     Resumed {
         /// Steps done before.
         step: u64,
     },
-    /// A row of the curve.
+    /// A row of the learning curve was logged.
     Logged {
         /// Steps done.
         step: u64,
-        /// The latest episodes.
+        /// Means over the latest episodes.
         recent: Recent,
     },
-    /// The environment was lost and its episode is played again.
+    /// The environment failed and its episode is replayed.
     Lost {
-        /// What happened.
+        /// The error.
         reason: &'a str,
     },
 }
@@ -106,7 +106,7 @@ impl fmt::Display for OnlineEvent<'_> {
             OnlineEvent::Resumed { step } => write!(f, "resuming after step {step}"),
             OnlineEvent::Logged { step, recent } => write!(f, "{step} steps: {recent}"),
             OnlineEvent::Lost { reason } => {
-                write!(f, "the environment was lost and its episode is repeated: {reason}")
+                write!(f, "the environment failed and its episode is repeated: {reason}")
             }
         }
     }
@@ -115,11 +115,11 @@ impl fmt::Display for OnlineEvent<'_> {
 /// Means over the latest complete episodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recent {
-    /// Reward of a step.
+    /// Mean reward per step.
     pub reward: f64,
-    /// Steps of an episode.
+    /// Mean episode length.
     pub length: f64,
-    /// Share of episodes that ended before their time.
+    /// Fraction of episodes that terminated before the time limit.
     pub ended: f64,
 }
 
@@ -129,34 +129,34 @@ impl fmt::Display for Recent {
     }
 }
 
-/// Where a run is; with agent and replay, all that it needs to go on.
+/// Progress of a run; with the agent and the replay buffer, everything needed to resume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OnlineProgress {
     /// Steps done.
     pub step: u64,
-    /// Episodes that are over.
+    /// Number of complete episodes.
     pub episodes: u64,
-    /// Steps done in the present one.
+    /// Steps done in the current episode.
     episode_step: u64,
-    /// Their rewards.
+    /// Return of the current episode so far.
     episode_return: f64,
-    /// The latest episodes that are over.
+    /// The latest complete episodes.
     recent: VecDeque<Ended>,
-    /// The curve so far, as CSV.
+    /// The learning curve so far, as CSV.
     pub curve: String,
 }
 
-/// An episode that is over.
+/// A complete episode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Ended {
     reward: f64,
     length: u64,
-    /// Not by the time limit.
+    /// Whether it terminated, rather than reaching the time limit.
     terminated: bool,
 }
 
 impl OnlineProgress {
-    /// Means over the latest episodes; NaN before the first one is over.
+    /// Means over the latest episodes; NaN before the first one is complete.
     pub fn recent(&self) -> Recent {
         let sum = |f: &dyn Fn(&Ended) -> f64| self.recent.iter().map(f).sum::<f64>();
         let (steps, n) = (sum(&|e| e.length as f64), self.recent.len() as f64);
@@ -184,7 +184,8 @@ impl OnlineProgress {
 }
 
 impl Online<'_> {
-    /// Learns until the plan's end or the stop flag, and returns where it is then. The checkpoint is written in both cases.
+    /// Trains until the plan ends or the stop flag is raised, and returns the progress. Saves a checkpoint in
+    /// both cases.
     pub fn run(mut self) -> Result<OnlineProgress, TrainError> {
         let shape = self.envs.shape().clone();
         let (width, action_dim) = (shape.observation_dim, shape.action_dim());
@@ -234,7 +235,7 @@ impl Online<'_> {
         Ok(progress)
     }
 
-    /// What is done at a step: uniform at first, then what the agent tries.
+    /// The action of a step: uniformly random at first, then from the exploring agent.
     fn action(&mut self, s: &[f32], progress: &OnlineProgress, action_dim: usize) -> Vec<f32> {
         if progress.step < self.plan.random_steps {
             let mut draw = rng::stream(self.plan.seed, "random-actions");
@@ -245,7 +246,7 @@ impl Online<'_> {
         self.agent.explore(View::new(s, 1, s.len()), &[moment])
     }
 
-    /// The update of a step, and its metrics where they are asked for.
+    /// The update of a step, with its metrics if requested.
     fn update(
         &mut self,
         step: u64,
@@ -278,8 +279,8 @@ impl Online<'_> {
         }
     }
 
-    /// Brings the environment to where the run is: the present episode from its start, with the actions done in it. Returns
-    /// the present observation.
+    /// Replays the current episode from its start with the recorded actions, to bring the environment to the
+    /// state of the run. Returns the current observation.
     fn reach(&mut self, progress: &OnlineProgress, replay: &Replay) -> Result<Vec<f32>, TrainError> {
         let mut lost = 0;
         'again: loop {
@@ -305,7 +306,7 @@ impl Online<'_> {
                 let Some([s, a, _]) = replay.transition(first + done) else {
                     return Err(TrainError::damaged(
                         self.state,
-                        "the replay does not hold the present episode",
+                        "the replay buffer does not contain the current episode",
                     ));
                 };
                 if s != observation {
@@ -321,7 +322,7 @@ impl Online<'_> {
         }
     }
 
-    /// Adds a row to the curve.
+    /// Adds a row to the learning curve.
     fn log(&mut self, progress: &mut OnlineProgress, metrics: &Metrics) -> Result<(), TrainError> {
         if metrics.is_empty() {
             return Ok(());

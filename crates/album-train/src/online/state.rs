@@ -1,4 +1,5 @@
-//! The checkpoint of an online run: one safetensors file with the agent's file, the replay and, in the header, the rest.
+//! The checkpoint of an online run: a safetensors file with the agent, the replay buffer and, in the header,
+//! the progress.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,11 +27,11 @@ struct Header {
     album: String,
     identity: String,
     progress: OnlineProgress,
-    /// Of the agent's bytes, then the replay's.
+    /// Hashes of the agent's bytes and of the replay buffer's.
     sha256: [String; 2],
 }
 
-/// Bytes with a shape.
+/// Raw bytes with a shape.
 struct Part<'a>(Dtype, [usize; 1], Cow<'a, [u8]>);
 
 impl View for Part<'_> {
@@ -75,7 +76,7 @@ pub(super) fn save(
     atomic::write(path, &bytes).map_err(TrainError::io("write", path))
 }
 
-/// Puts a checkpoint into agent and replay; `None` if there is none.
+/// Loads a checkpoint into the agent and the replay buffer; `None` if there is none.
 pub(super) fn load(
     path: &Path,
     identity: &str,
@@ -118,7 +119,7 @@ pub(super) fn load(
     let (numbers, _) = part("replay", &header.sha256[1])?.as_chunks::<4>();
     let numbers = numbers.iter().map(|x| f32::from_le_bytes(*x)).collect();
     if !replay.restore(header.progress.step, numbers) {
-        return Err(damaged(format!("its replay is not that of {} steps", header.progress.step)));
+        return Err(damaged(format!("its replay buffer is not that of {} steps", header.progress.step)));
     }
     agent.load(&state).map_err(|source| TrainError::Agent { path: path.to_path_buf(), source })?;
     Ok(Some(header.progress))

@@ -11,7 +11,7 @@ use album_nn::Tensor;
 use album_train::{RunDir, Schedule, TrainError, checkpoint};
 use common::{Options, dataset, plain, train};
 
-/// Counts its steps in one weight, and breaks at one of them.
+/// Counts its steps in one weight, and produces a NaN at one of them.
 struct Fragile {
     weight: f32,
     breaks_at: u64,
@@ -111,7 +111,7 @@ fn what_is_not_finite_stops_the_run_and_is_not_saved() {
                 Part::Weight => "weights of network q, w",
             };
             assert_eq!(what, name);
-            // Weights are looked at before a save, metrics at once.
+            // Weights are checked before a save, metrics at once.
             let seen = if part == Part::Weight { breaks_at.next_multiple_of(10) } else { breaks_at };
             assert_eq!(*step, seen);
             let good = (breaks_at - 1) / 10 * 10;
@@ -140,7 +140,7 @@ fn data_with_too_short_episodes_is_refused_before_anything_is_written() {
     let error = train(&data, &path, &mut agent, options()).unwrap_err();
     assert!(error.to_string().contains("the longest has 100 steps, the window needs 101"), "{error}");
     assert!(!error.is_numerical() && !error.is_io());
-    // Nothing but what every run directory is created with.
+    // Only the files that every new run directory has.
     let names = |path: &Path| {
         let mut names: Vec<_> = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();

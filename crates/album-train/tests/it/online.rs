@@ -1,4 +1,4 @@
-//! Learning online: a run that is stopped within an episode goes on as if it had not been.
+//! Online training: a run stopped within an episode resumes exactly.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn plan(steps: u64) -> OnlinePlan {
     OnlinePlan {
         steps,
         random_steps: 30,
-        capacity: 100, // fewer than steps, so that old transitions make room
+        capacity: 100, // fewer than steps, so that old transitions are overwritten
         log_every: 25,
         save_every: 40,
         seed: 5,
@@ -72,11 +72,11 @@ fn a_stopped_run_goes_on_bit_for_bit() {
     let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (progress, told) = run(whole.path(), &plan(STEPS), envs().as_mut()).unwrap();
     assert_eq!((progress.step, progress.episodes), (STEPS, 8));
-    // No update, no row.
+    // Without updates there is no row.
     let logged: Vec<String> = [50, 75, 100, 125, 150].map(|step| format!("logged {step}")).to_vec();
     assert_eq!(told, logged);
 
-    // While actions are random, in the middle of an episode, and at the start of one.
+    // Stops during random actions, in the middle of an episode, and at the start of one.
     for (steps, from) in [(17, None), (93, Some(17)), (120, Some(93)), (STEPS, Some(120))] {
         let (_, told) = run(parts.path(), &plan(steps), envs().as_mut()).unwrap();
         let resumed = told.first().and_then(|line| line.strip_prefix("resumed "));
@@ -102,7 +102,7 @@ fn other_recipes_and_damaged_files_are_refused() {
     assert!(error.contains("damaged") && error.contains("SHA-256"), "{error}");
 }
 
-/// Loses the environment at its `lost`-th answer.
+/// Fails at its `lost`-th answer.
 #[derive(Debug)]
 struct Losing {
     envs: Box<dyn EnvPool>,

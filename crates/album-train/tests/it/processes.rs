@@ -1,4 +1,4 @@
-//! Runs in their own processes, which are killed, asked to stop, and refused disk space.
+//! Runs in their own processes, which are killed, stopped, and denied disk space.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
@@ -17,15 +17,15 @@ use common::{Options, assert_same, dataset, plain, run, run_with, schedule};
 
 const RUN: &str = "ALBUM_TRAIN_TEST_RUN";
 
-/// Not a test of its own: what the other tests start as a process. Exits with 0, with 75 if it was stopped, and
-/// with 5 if it could not write.
+/// Not a test of its own: the process that the other tests start. Exits with 0, with 75 if it was stopped,
+/// and with 5 if it could not write.
 #[test]
 #[allow(clippy::exit)]
 fn child() {
     let Some(path) = std::env::var_os(RUN) else { return };
     let path = Path::new(&path);
     if path.extension().is_some_and(|extension| extension == "deaf") {
-        // Hears the signal, and does not come to an end.
+        // Receives the signal, but never stops.
         let _stop = StopFlag::on_signals().unwrap();
         fs::write(path, "").unwrap();
         sleep(Duration::from_secs(50));
@@ -52,7 +52,7 @@ fn child() {
     });
 }
 
-/// Everything that a run does, in fewer steps: saves, the removal of old checkpoints, evaluations.
+/// Everything that a run does, in fewer steps: saving, pruning old checkpoints, evaluating.
 fn brief() -> Schedule {
     Schedule { log_every: 7, check_every: 3, eval_every: 20, save_every: 5, ..Schedule::new(60) }
 }
@@ -100,7 +100,7 @@ fn killed_runs_lose_at_most_the_steps_since_their_checkpoint() {
             let before = latest(&path);
             let mut child = command(&path).spawn().unwrap();
             sleep(Duration::from_millis(10 + rng::below(&mut random, 60)));
-            // SIGKILL; a child that is done already does not mind.
+            // SIGKILL; has no effect on a finished child.
             child.kill().unwrap();
             let status = wait(child);
             if status.success() {
@@ -172,7 +172,7 @@ fn a_second_process_is_refused() {
     assert_eq!(command(&path).output().unwrap().status.code(), Some(0));
 }
 
-/// The system refuses to let files grow beyond a limit, as a full disk would.
+/// A file-size limit, which fails writes as a full disk would.
 #[test]
 fn a_full_disk_leaves_the_last_checkpoint_usable() {
     let dir = tempfile::tempdir().unwrap();
@@ -180,12 +180,12 @@ fn a_full_disk_leaves_the_last_checkpoint_usable() {
     let whole = dir.path().join("whole");
     run(&data, &whole);
     let size = fs::metadata(whole.join("checkpoints/step_000000200/agent.safetensors")).unwrap().len();
-    // In units of 1024 bytes: too small for weights; for the value maps, which grow; for nothing.
+    // In units of 1024 bytes: too small for the weights; for the growing value maps; large enough.
     let maps = fs::metadata(whole.join("value_maps.jsonl")).unwrap().len();
     assert!(maps > 1024 && size > 8 * 1024, "{maps} {size}");
     for kilobytes in [1, 2, 4, size / 1024 - 1, size / 1024 + 1] {
         let path = dir.path().join(format!("run{kilobytes}"));
-        // Some steps without a limit first.
+        // First some steps without a limit.
         let child = command(&path).spawn().unwrap();
         while latest(&path).is_none() {
             sleep(Duration::from_millis(1));
@@ -219,7 +219,7 @@ fn a_full_disk_leaves_the_last_checkpoint_usable() {
     }
 }
 
-/// Lets system calls fail, and kills the process in them, one by one.
+/// Makes system calls fail, or kills the process in them, one at a time.
 #[test]
 fn no_system_call_is_a_bad_moment() {
     if !album_testing::required("strace") {
@@ -245,15 +245,15 @@ fn no_system_call_is_a_bad_moment() {
     assert!(failures > 100 && kills > 100, "{failures} failures, {kills} kills");
 }
 
-/// Disturbs one call after the other, from the first save over the removal of old checkpoints and the evaluations to
-/// the end, and resumes every time. Counts the runs that were ended by it.
+/// Disturbs one call after another, from the first save through the pruning of old checkpoints and the
+/// evaluations to the end, and resumes every time. Counts the runs that this ended.
 fn inject(call: &str, whole: &Path, path: &Path, failures: &AtomicUsize, kills: &AtomicUsize) {
     for when in (1..40).chain((40..250).step_by(7)) {
         for (effect, ended) in [("signal=KILL", kills), ("error=ENOSPC", failures)] {
             let _ = fs::remove_dir_all(path);
             let plain = command(path);
             let output = Command::new("strace")
-                // Not with --seccomp-bpf, which would be faster: strace 6.1 injects no signals then.
+                // Not with --seccomp-bpf, which would be faster: strace 6.1 then injects no signals.
                 .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")])
                 .args(["-e", &format!("inject={call}:{effect}:when={when}")])
                 .arg(plain.get_program())
@@ -263,13 +263,13 @@ fn inject(call: &str, whole: &Path, path: &Path, failures: &AtomicUsize, kills: 
                 .unwrap();
             let message = String::from_utf8_lossy(&output.stderr).into_owned();
             match output.status.code() {
-                // Nobody survives being killed: the run has fewer calls than this.
+                // The run exited by itself, so it has fewer calls than this.
                 Some(0) if effect == "signal=KILL" => return,
                 Some(0) => {}
                 Some(5) | None => {
                     ended.fetch_add(1, Ordering::Relaxed);
                 }
-                // Calls before the run begins may belong to the loader or the test.
+                // Earlier calls may belong to the loader or the test harness.
                 _ if !path.exists() => continue,
                 code => panic!("{call} {when} {effect}: {code:?} {message}"),
             }

@@ -1,4 +1,4 @@
-//! A run ends the same whatever happens on the way.
+//! A run ends the same, whatever interrupts it.
 #![allow(clippy::unwrap_used)]
 
 use crate::common;
@@ -62,7 +62,7 @@ fn a_checkpoint_acts_and_tells_as_the_run_did() {
     assert_eq!(Some(&evaluation), Records::read(&path).unwrap().evaluations.last());
     assert_eq!(evaluation.summary(), result.evaluations[3]);
     assert_eq!(CriticStatistics::of(&mut agent, &data).unwrap(), result.learned_values);
-    // The extremes are of every state of the data, not of a sample.
+    // The extremes are over every state of the data, not a sample.
     let states: Vec<f32> = (0..data.len()).flat_map(|row| data.observation(row).to_vec()).collect();
     let values = agent.value(View::new(&states, data.len(), data.observation_dim())).unwrap();
     let most = f64::from(values.iter().copied().fold(f32::NEG_INFINITY, f32::max));
@@ -195,7 +195,7 @@ fn evaluations_in_the_background_change_nothing() {
     assert_same(&whole, &path);
     assert_eq!(late, 3, "of the four evaluations only the last has nothing to run beside");
 
-    // Evaluations that last longer than the steps between them.
+    // Evaluations that take longer than the steps between them.
     let often = || Schedule { eval_every: 2, save_every: 7, ..schedule() };
     let (whole, path) = (dir.path().join("often"), dir.path().join("often-background"));
     let expected = run_with(&data, &whole, Options { schedule: often(), ..plain() }).unwrap();
@@ -263,7 +263,7 @@ fn a_damaged_checkpoint_costs_its_steps_and_no_more() {
     assert_same(&whole, &path);
     assert!(path.join("checkpoints/damaged-step_000000200").is_dir());
 
-    // With no whole one left, nothing is begun anew over what is there.
+    // With no intact checkpoint left, the run must not start over.
     for checkpoint in checkpoint::list(&path.join("checkpoints")).unwrap() {
         fs::remove_file(checkpoint.join("manifest.json")).unwrap();
     }

@@ -2,20 +2,20 @@
 
 use serde::Serialize;
 
-/// The finite numbers of one column.
+/// Statistics of the finite numbers of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Column {
-    /// The smallest; 0 for an empty column, like the others.
+    /// The smallest; like the others, 0 for an empty column.
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// Their mean.
+    /// The mean.
     pub mean: f64,
-    /// Their standard deviation.
+    /// The standard deviation.
     pub std: f64,
 }
 
-/// Sums of one column, relative to its first number so that nothing cancels.
+/// Sums relative to the column's first number, to avoid cancellation.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     offset: f64,
@@ -26,7 +26,7 @@ struct Sums {
     squares: f64,
 }
 
-/// The ranges of all columns.
+/// Statistics of all columns.
 pub(super) fn ranges<'a>(rows: impl Iterator<Item = &'a [f32]>, width: usize) -> Vec<Column> {
     let mut sums = vec![Sums::default(); width];
     for row in rows {

@@ -1,4 +1,4 @@
-//! Any source of data, examined.
+//! Inspection of any data source.
 
 use super::{Inspection, Warning};
 use crate::Error;
@@ -9,34 +9,34 @@ use album_data::{
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Files as the doctor found them; the JSON object of `album data inspect`, and text for people.
+/// The result of an inspection: the JSON object of `album data inspect`, or text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FileInspection {
-    /// The first of the files.
+    /// The first file.
     pub file: PathBuf,
-    /// Bytes of all files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
-    /// The task that gave the rewards.
+    /// The task that defined the rewards.
     pub task: Option<String>,
     /// Whether the rewards are the files' own.
     pub own_rewards: bool,
-    /// What is in them.
+    /// The inspection of the contents.
     #[serde(flatten)]
     pub found: Inspection,
 }
 
-/// What the doctor looks at.
+/// The dataset under examination.
 struct Patient {
     data: Unchecked,
     description: Description,
     task: Option<TaskName>,
     own_rewards: bool,
-    /// What is known before the data is looked at.
+    /// Warnings known before the data is examined.
     first_warnings: Vec<Warning>,
 }
 
 impl FileInspection {
-    /// Examines a source; a task labels one recording of OGBench.
+    /// Examines a source; a task can label a single OGBench recording.
     pub fn new(source: &Source, task: Option<&str>, gamma: f64) -> Result<Self, Error> {
         if !(0.0..1.0).contains(&gamma) {
             return Err(Error::Usage(format!("--gamma is {gamma}; expected at least 0 and less than 1")));
@@ -84,7 +84,7 @@ impl FileInspection {
     }
 }
 
-/// A recording of OGBench, whose rewards come from a task.
+/// An OGBench recording, whose rewards come from a task.
 fn of_recording(file: &Path, format: Format, asked: Option<&str>) -> Result<Patient, Error> {
     let asked = asked.map(|name| task(name, file)).transpose()?;
     let own_rewards = asked.is_none() && has_own_rewards(file)?;
@@ -97,7 +97,7 @@ fn of_recording(file: &Path, format: Format, asked: Option<&str>) -> Result<Pati
     };
     let mut first_warnings = Vec::new();
     let data = match load_unchecked(file, labels) {
-        // A name that was not given as the task is only a hint.
+        // A task guessed from the file name is only a hint.
         Err(
             error @ (DataError::OtherEnvironment { .. }
             | DataError::WrongShape { .. }
@@ -137,7 +137,7 @@ fn bytes(path: &Path) -> std::io::Result<u64> {
     Ok(sum)
 }
 
-/// The task that `--task` means for this file.
+/// The task that `--task` refers to for this file.
 fn task(name: &str, file: &Path) -> Result<TaskName, Error> {
     let Ok(number) = name.parse::<usize>() else {
         return name.parse().map_err(|e| Error::Config(format!("{e}")));

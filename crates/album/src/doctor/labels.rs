@@ -6,14 +6,14 @@ use album_data::Dataset;
 use album_tabular::{JoinedStates, TabularError, ValueSummary};
 use serde::Serialize;
 
-/// What rewards and masks say.
+/// Statistics of rewards and masks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LabelStatistics {
     /// The sum of all rewards.
     pub reward_sum: f64,
-    /// How often which rewards occur: every reward where there are few, else ten ranges.
+    /// Histogram of the rewards: one bin per distinct reward if there are few, else ten ranges.
     pub reward_histogram: Vec<Bin>,
-    /// Transitions whose state solves the task.
+    /// Transitions whose state solves the task (mask 0).
     pub mask_zeros: usize,
     /// Masks that are neither 0 nor 1.
     pub bad_masks: usize,
@@ -21,32 +21,33 @@ pub struct LabelStatistics {
     pub solved_with_reward: usize,
     /// Transitions with mask 1 and reward 0.
     pub unsolved_without_reward: usize,
-    /// The share of episodes with a transition whose state solves the task.
+    /// Fraction of episodes with a transition whose state solves the task.
     pub goal_episode_share: f64,
-    /// The discount of the values.
+    /// Discount factor of the values.
     pub gamma: f64,
-    /// V*_D over the states of all transitions; absent if a reward is not finite or a mask neither 0 nor 1.
+    /// V*_D over the states of all transitions; absent if a reward is not finite or a mask is neither 0 nor
+    /// 1.
     pub v_star: Option<ValueSummary>,
-    /// The discounted return of what was recorded after each state.
+    /// The discounted recorded return from each state.
     pub return_to_go: Option<ValueSummary>,
-    /// The share of transitions where V*_D is above the return-to-go, because trajectories meet.
+    /// Fraction of transitions where V*_D exceeds the return-to-go, because trajectories cross.
     pub v_star_above_return_share: Option<f64>,
-    /// The most by which it is.
+    /// The largest such excess.
     pub v_star_above_return_max: Option<f64>,
 }
 
-/// A range of rewards, both ends included if they are equal, else without `to` (with it in the last range).
+/// A half-open range of rewards (`to` is included in the last bin); a single reward if both ends are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bin {
-    /// From this reward
+    /// Lower end.
     pub from: f64,
-    /// to this one,
+    /// Upper end.
     pub to: f64,
-    /// so many transitions.
+    /// Number of transitions.
     pub count: usize,
 }
 
-/// More different rewards than this are put into ranges.
+/// Histograms use ranges if there are more distinct rewards than this.
 const FEW: usize = 20;
 
 pub(super) fn examine(
@@ -91,7 +92,7 @@ fn histogram(rewards: impl Iterator<Item = f32> + Clone) -> Vec<Bin> {
     let finite = rewards.map(f64::from).filter(|reward| reward.is_finite());
     let mut counts: BTreeMap<i64, (f64, usize)> = BTreeMap::new();
     for reward in finite.clone() {
-        // Keys that sort as the numbers do; 0 and -0 are one.
+        // Keys that sort like the numbers; 0 and -0 are equal.
         let bits = (reward + 0.0).to_bits() as i64;
         let key = bits ^ (((bits >> 63) as u64) >> 1) as i64;
         counts.entry(key).or_insert((reward + 0.0, 0)).1 += 1;

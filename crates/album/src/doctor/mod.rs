@@ -1,6 +1,6 @@
-//! The dataset doctor: what is in a dataset, what its labels make of it, and what is wrong with it.
+//! The dataset doctor: what a dataset contains, what its labels imply, and what is wrong with it.
 //!
-//! Where a loader refuses the first bad number, the doctor counts them all.
+//! Where a loader refuses at the first bad number, the doctor counts them all.
 //!
 //! ```
 //! use album::doctor::examine;
@@ -40,44 +40,44 @@ pub use labels::{Bin, LabelStatistics};
 pub use repeats::Repeats;
 pub use warnings::Warning;
 
-/// The paper's K, below which the length of an episode matters.
+/// The paper's K; shorter episodes cause a warning.
 pub const K: usize = 10;
 
 /// What the doctor found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// States, of which each episode has one more than transitions.
+    /// Number of states; each episode has one more than transitions.
     pub rows: usize,
-    /// Pairs of consecutive states.
+    /// Number of transitions: pairs of consecutive states.
     pub transitions: usize,
     /// Number of episodes.
     pub episodes: usize,
-    /// Transitions of an episode.
+    /// Episode lengths in transitions.
     pub episode_length: Lengths,
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub observation_dim: usize,
-    /// Numbers in an action.
+    /// Dimension of an action.
     pub action_dim: usize,
-    /// The range of each column of the observations, over all states.
+    /// Statistics of each observation dimension, over all states.
     pub observations: Vec<Column>,
-    /// The range of each column of the actions, over all transitions.
+    /// Statistics of each action dimension, over all transitions.
     pub actions: Vec<Column>,
-    /// Arrays containing NaN or infinity, and where the first one is.
+    /// Arrays containing NaN or infinity, and where it occurs first.
     pub non_finite: Vec<BadNumbers>,
-    /// Actions beyond ±1, if there are any.
+    /// Actions outside [-1, 1], if there are any.
     pub actions_outside: Option<BadNumbers>,
-    /// The share of all numbers in actions that are at ±1 or beyond.
+    /// Fraction of all action components at or beyond ±1.
     pub saturated_action_share: f64,
     /// States and actions that occur more than once.
     pub repeats: Repeats,
-    /// What follows from rewards and masks, where there are any.
+    /// Statistics of rewards and masks, if there are any.
     #[serde(flatten)]
     pub labels: Option<LabelStatistics>,
-    /// What may go wrong in training.
+    /// Likely problems in training.
     pub warnings: Vec<Warning>,
 }
 
-/// Shortest, median and longest.
+/// Shortest, median and longest length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lengths {
     /// The shortest.
@@ -88,41 +88,41 @@ pub struct Lengths {
     pub max: usize,
 }
 
-/// What a log turned out to be, and what is wrong with it.
+/// A description of a log and a diagnosis of its problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inspection {
-    /// Of the files.
+    /// Format of the files.
     pub format: Format,
-    /// What the policy sees.
+    /// What the policy observes.
     pub observation: Observation,
-    /// What it chooses.
+    /// What the policy controls.
     pub action: Action,
     /// What ended the episodes.
     pub ends: EndCounts,
-    /// What was guessed, and from what.
+    /// What was guessed, and on what grounds.
     pub guesses: Vec<String>,
     /// What the doctor found.
     #[serde(flatten)]
     pub diagnosis: Diagnosis,
 }
 
-/// The numbers of an observation.
+/// The observation space.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Observation {
-    /// How many there are.
+    /// Number of dimensions.
     pub dim: usize,
     /// Their names.
     pub names: Vec<String>,
 }
 
-/// The numbers of an action, or the choices.
+/// The action space.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Action {
-    /// Numbers in an action.
+    /// Number of dimensions.
     pub dim: usize,
-    /// The names of the numbers, or of the choices.
+    /// Names of the dimensions, or of the choices.
     pub names: Vec<String>,
-    /// Bounds, or how many choices there are.
+    /// Bounds, or the number of choices.
     #[serde(flatten)]
     pub space: ActionSpace,
 }
@@ -146,7 +146,7 @@ impl Inspection {
     }
 }
 
-/// Examines a dataset. Values are discounted by `gamma`, which must be at least 0 and less than 1.
+/// Examines a dataset. The discount `gamma` must be in [0, 1).
 pub fn examine(data: &Unchecked, gamma: f64) -> Result<Diagnosis, TabularError> {
     let dataset = &data.dataset;
     let episodes = dataset.episodes();

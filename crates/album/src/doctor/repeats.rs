@@ -4,22 +4,22 @@ use album_data::Dataset;
 use album_tabular::JoinedStates;
 use serde::Serialize;
 
-/// States and actions that occur more than once. Only exact repetitions count.
+/// States and actions that occur more than once; only exact repetitions count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Repeats {
-    /// Different states among all rows.
+    /// Number of distinct states.
     pub distinct_states: usize,
-    /// Different pairs of state and action.
+    /// Number of distinct state-action pairs.
     pub distinct_pairs: usize,
-    /// Transitions that an earlier one equals in every respect.
+    /// Transitions identical to an earlier one.
     pub duplicate_transitions: usize,
-    /// Pairs that occur more than once.
+    /// State-action pairs that occur more than once.
     pub repeated_pairs: usize,
-    /// Repeated pairs that led to different states.
+    /// Repeated pairs with different next states.
     pub pairs_with_several_successors: usize,
     /// Repeated pairs with different rewards or masks.
     pub pairs_with_several_rewards: usize,
-    /// Rows of two transitions of a pair that differ, if there are any.
+    /// The rows of two transitions of the same pair that differ, if there are any.
     pub different: Option<(usize, usize)>,
 }
 
@@ -51,7 +51,7 @@ impl Repeats {
             for same in occurrences.chunk_by(|&(_, a), &(_, b)| what_followed(a) == what_followed(b)) {
                 let other = same[0].1;
                 repeats.duplicate_transitions += same.len() - 1;
-                // Where nothing follows, it does not matter what does.
+                // After a terminal transition, the next state does not matter.
                 let follows = (label(other).1, label(first).1) != (0.0, 0.0);
                 successors |= follows && next(other) != next(first);
                 rewards |= label(other) != label(first);

@@ -1,4 +1,4 @@
-//! An inspection as text for people.
+//! The text form of an inspection.
 
 use super::{Diagnosis, FileInspection, Inspection, Warning};
 use album_base::number::{compact, fixed, grouped, percent};
@@ -7,9 +7,9 @@ use album_data::{ActionSpace, EndCounts};
 use album_tabular::ValueSummary;
 use std::fmt;
 
-/// Lines are at most this wide, so that nothing wraps on a narrow terminal.
+/// Maximum line width, for narrow terminals.
 const WIDTH: usize = 80;
-/// Names stand to the left of this.
+/// Width of the column of names.
 const NAMES: usize = 16;
 
 /// A page of sections, each with named lines.
@@ -22,7 +22,7 @@ impl Page {
         self.lines.extend([String::new(), title.to_owned()]);
     }
 
-    /// A named line; without a name, it continues the one before. Long values wrap under themselves.
+    /// A named line; without a name, it continues the previous one. Long values wrap with indentation.
     fn line(&mut self, name: &str, value: &str) {
         for (i, part) in wrapped(value, WIDTH - NAMES - 2).iter().enumerate() {
             let name = if i == 0 { name } else { "" };
@@ -98,7 +98,10 @@ fn contents(page: &mut Page, diagnosis: &Diagnosis) {
             ),
         );
     }
-    page.line("", &format!("{} of the actions' numbers at ±1", percent(diagnosis.saturated_action_share, 1)));
+    page.line(
+        "",
+        &format!("{} of the action components at ±1", percent(diagnosis.saturated_action_share, 1)),
+    );
     let repeats = &diagnosis.repeats;
     let states = if repeats.distinct_states == diagnosis.rows {
         format!("no state occurs twice among {}", count(diagnosis.rows))
@@ -119,7 +122,7 @@ fn contents(page: &mut Page, diagnosis: &Diagnosis) {
     }
 }
 
-/// What the numbers are outside.
+/// Observations and actions in physical units.
 fn meaning(page: &mut Page, found: &Inspection) {
     const SHOWN: usize = 12;
     let list = |names: &[String]| {
@@ -194,13 +197,13 @@ fn rewards(page: &mut Page, diagnosis: &Diagnosis) {
                 compact(most)
             )
         } else {
-            "the same: no trajectory could have gone on as a better one".to_owned()
+            "the same: no trajectory meets a better one".to_owned()
         };
         page.line("", &note);
     }
 }
 
-/// A sum that is mostly a whole number of steps.
+/// A sum, printed without decimals if it is a whole number.
 fn compact_sum(sum: f64) -> String {
     if sum.fract() == 0.0 { fixed(sum, 0) } else { fixed(sum, 3) }
 }

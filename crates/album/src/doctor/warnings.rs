@@ -1,20 +1,20 @@
-//! What may go wrong in training, said so that something can be done about it.
+//! Likely problems in training, phrased so that the user can act on them.
 
 use album_data::{BadNumbers, Unchecked};
 use serde::Serialize;
 
 use crate::doctor::{Diagnosis, K};
 
-/// One thing to look at.
+/// A warning about the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// A word for programs, which does not change.
+    /// A stable identifier for programs.
     pub code: &'static str,
-    /// A sentence for people.
+    /// A sentence for the user.
     pub message: String,
 }
 
-/// A mean or a deviation above this, or deviations that differ by more than its square, are hard on a network.
+/// A mean or standard deviation above this, or a ratio of deviations above its square, makes learning hard.
 const LARGE: f64 = 100.0;
 
 pub(super) fn all(diagnosis: &Diagnosis, short_episodes: usize, data: &Unchecked) -> Vec<Warning> {
@@ -64,7 +64,7 @@ pub(super) fn all(diagnosis: &Diagnosis, short_episodes: usize, data: &Unchecked
                 format!(
                     "{successors} of {} repeated pairs of state and action led to different states (rows {a} and \
                      {b} differ): K-step returns are lower bounds only in deterministic data, lucky ones will be \
-                     taken for values that can be had; consider k = 1",
+                     mistaken for attainable values; consider k = 1",
                     repeats.repeated_pairs
                 ),
             );
@@ -74,7 +74,7 @@ pub(super) fn all(diagnosis: &Diagnosis, short_episodes: usize, data: &Unchecked
                 "stochastic_rewards",
                 format!(
                     "{rewards} of {} repeated pairs of state and action had different rewards or masks (rows {a} \
-                     and {b} differ): does the observation hold what the reward depends on?",
+                     and {b} differ): does the observation contain what the reward depends on?",
                     repeats.repeated_pairs
                 ),
             );
@@ -112,8 +112,8 @@ fn labels(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
     if labels.mask_zeros == 0 {
         warn(
             "goal_never_reached",
-            "the goal is never reached: no mask is 0, so that values say nothing about reaching it, only about \
-             coming closer as far as rewards tell"
+            "the goal is never reached: no mask is 0, so values reflect progress towards it only as far as the \
+             rewards do"
                 .to_owned(),
         );
     } else if labels.mask_zeros == diagnosis.transitions {
@@ -124,14 +124,14 @@ fn labels(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
     {
         warn("constant_rewards", format!("every reward is {}: all actions are equally good", only.from));
     }
-    // With rewards of both signs or above 0 a mask may well come with a reward.
+    // With positive rewards, a transition with mask 0 may well have a reward.
     let costs = labels.reward_histogram.last().is_some_and(|bin| bin.to <= 0.0);
     if costs && labels.mask_zeros > 0 && labels.solved_with_reward + labels.unsolved_without_reward > 0 {
         warn(
             "reward_mask_mismatch",
             format!(
-                "{} transitions have mask 0 and a reward below 0, {} have mask 1 and reward 0; where rewards count \
-                 what is missing, they are 0 exactly where the mask is",
+                "{} transitions have mask 0 and a reward below 0, {} have mask 1 and reward 0; rewards that count \
+                 the cost to the goal are 0 exactly where the mask is",
                 labels.solved_with_reward, labels.unsolved_without_reward
             ),
         );

@@ -1,4 +1,4 @@
-//! Downloads of data files: resumable, checked, never half-written under the real name.
+//! Downloads of data files: resumable, verified, never incomplete under the final name.
 //!
 //! ```text
 //! NAME.npz            only ever a complete, checked file
@@ -53,19 +53,19 @@ impl Default for Options {
     }
 }
 
-/// What a download reports while it runs.
+/// Progress of a download.
 #[derive(Debug)]
 pub enum Event {
-    /// Bytes that are there, and bytes of the whole file.
+    /// Bytes received so far, and the size of the whole file if known.
     Received(u64, Option<u64>),
-    /// Worth a line: a wait, a retry, a fresh start.
+    /// A message for the user: a wait, a retry, a restart.
     Note(String),
 }
 
-/// A file that is there now.
+/// A complete file.
 #[derive(Debug, Serialize)]
 pub struct Fetched {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Whether it existed before.
     pub kept: bool,
@@ -79,13 +79,13 @@ pub struct Fetched {
 
 impl fmt::Display for Fetched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.kept { "was there (delete it to download it again)" } else { "downloaded" };
+        let what = if self.kept { "exists already (delete it to download it again)" } else { "downloaded" };
         let (size, sha256) = (self.record.size.unwrap_or(0), self.record.sha256.as_deref().unwrap_or("?"));
         write!(f, "{}: {what}, {}, sha256 {sha256}", self.path.display(), bytes(size))
     }
 }
 
-/// Where a file came from and how to recognise it; kept beside it. Beside a part: what the server announced.
+/// Origin and hash of a file, stored beside it; beside a partial download, what the server announced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The address without credentials; empty if album did not download the file.
@@ -94,30 +94,30 @@ pub struct Record {
     pub size: Option<u64>,
     /// The SHA-256 in hexadecimal.
     pub sha256: Option<String>,
-    /// The server's name for this version.
+    /// The server's ETag.
     pub etag: Option<String>,
-    /// The server's date of this version.
+    /// The server's modification date.
     pub last_modified: Option<String>,
-    /// The server's clock when it began to send.
+    /// The server's time when the transfer began.
     pub date: Option<String>,
 }
 
-/// Why a file is not there.
+/// Why a download failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// Not an address, or one with a query.
+    /// An invalid address, or one with a query.
     #[error("`{0}` is not an address such as {OGBENCH}")]
     Address(String),
-    /// A file that cannot be written, or a full disk.
+    /// A write failure or a full disk.
     #[error("{0}: {1}")]
     Io(String, #[source] io::Error),
-    /// The server is out of reach, or the connection keeps breaking.
+    /// The server is unreachable, or the connection keeps breaking.
     #[error("{0}: {1}")]
     Server(String, String),
-    /// The server refuses.
+    /// The server refuses the request.
     #[error("{0}: {1}")]
     Refused(String, String),
-    /// The file, downloaded or present already, is not the dataset.
+    /// The file, downloaded or already present, is not the expected dataset.
     #[error("{0}: {1}")]
     Content(String, String),
 }
@@ -142,10 +142,11 @@ impl FetchError {
     }
 }
 
-/// Downloads a file to `path`, unless it is there; `check` judges the content before the file gets its name.
+/// Downloads a file to `path` unless it exists; `check` validates the content before the file gets its final
+/// name.
 ///
-/// User and password in the address are sent, never stored or shown. Waits while another process downloads the same
-/// file. The process may be killed at any moment: the next call resumes.
+/// User and password in the address are sent but never stored or shown. If another process is downloading the
+/// same file, the call waits. The process may be killed at any time: the next call resumes.
 pub fn fetch(
     url: &str,
     path: &Path,
@@ -170,7 +171,7 @@ pub fn fetch(
     };
     let content = |file: &str, problem| FetchError::Content(file.to_owned(), problem);
     let Some(mut part) = Part::claim(path, report)? else {
-        let advice = |problem| format!("{problem}; it was there already, delete it to download it again");
+        let advice = |problem| format!("{problem}; it existed already; delete it to download it again");
         check(path).map_err(|problem| content(&path.display().to_string(), advice(problem)))?;
         let (size, sha256) = digest(path)?;
         let record = earlier.clone().filter(|record| record.sha256 == sha256);
@@ -185,7 +186,7 @@ pub fn fetch(
     });
     let (size, sha256) = arrived.inspect_err(|_| part.remove_unless_resumable())?;
     let record = Record { size, sha256, ..part.origin.clone() };
-    // The record first: a downloaded file is never there without it.
+    // The record first: a downloaded file never exists without one.
     part::write_record(path, &record)?;
     part.publish(path)?;
     Ok(fetched(record, false))

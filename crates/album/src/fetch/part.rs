@@ -1,4 +1,4 @@
-//! What has arrived of a file. The process that writes it holds a lock, which ends with the process.
+//! A partial download, locked by the process that writes it; the lock is released when the process ends.
 
 use super::{Event, FetchError, Record};
 use album_base::atomic;
@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A part that this process alone writes to.
+/// A partial download that only this process writes to.
 pub struct Part {
     pub path: PathBuf,
     content: File,
@@ -18,8 +18,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// Finds the part of a file, or starts one; `None` if the whole file is there. Waits while another process
-    /// downloads it.
+    /// Opens or starts the partial download of a file; `None` if the file is complete. Waits while another
+    /// process downloads it.
     pub fn claim(whole: &Path, report: &mut dyn FnMut(Event)) -> Result<Option<Self>, FetchError> {
         let path = with_suffix(whole, ".part");
         while !whole.exists() {
@@ -27,9 +27,9 @@ impl Part {
             let content = files::open_with(&options, &path, Links::Refuse);
             let content = content.map_err(FetchError::io(&path))?;
             if let Err(TryLockError::WouldBlock) = content.try_lock() {
-                report(Event::Note("another process downloads it; waiting".to_owned()));
+                report(Event::Note("another process is downloading it; waiting".to_owned()));
                 content.lock().map_err(FetchError::io(&path))?;
-            } // Some network file systems have no locks; there the check of the content must do.
+            } // Some network file systems lack locks; the content check must suffice there.
             if !is_at(&content, &path) {
                 continue; // renamed or removed by the process that held the lock
             }
@@ -48,15 +48,16 @@ impl Part {
         Ok(None)
     }
 
-    /// What makes a server send the rest only of the same bytes; without it the part cannot be resumed.
+    /// The `If-Range` value that guarantees the remaining bytes belong to the same version; without one, the
+    /// part cannot be resumed.
     pub fn validator(&self) -> Option<&str> {
-        // A weak ETag does not promise the same bytes.
+        // A weak ETag does not guarantee identical bytes.
         let etag = self.origin.etag.as_deref().filter(|etag| !etag.starts_with("W/"));
         let fits = self.have > 0 && self.origin.size.is_none_or(|size| self.have <= size);
         etag.or(self.origin.last_modified.as_deref()).filter(|_| fits)
     }
 
-    /// Drops what has arrived, to begin with another file or another version of it.
+    /// Discards the received bytes, to start over with another version of the file.
     pub fn restart(&mut self, origin: Record) -> Result<(), FetchError> {
         self.content.set_len(0).map_err(FetchError::io(&self.path))?;
         (self.have, self.origin) = (0, origin);
@@ -73,7 +74,7 @@ impl Part {
         Ok(())
     }
 
-    /// Gives it the name of the whole file.
+    /// Renames the part to the final name.
     pub fn publish(self, whole: &Path) -> Result<(), FetchError> {
         self.content.sync_all().map_err(FetchError::io(&self.path))?;
         fs::rename(&self.path, whole).map_err(FetchError::io(whole))?;
@@ -81,7 +82,7 @@ impl Part {
         Ok(())
     }
 
-    /// Leaves nothing behind that no later call can use.
+    /// Removes the part if no later call can resume it.
     pub fn remove_unless_resumable(&self) {
         if self.validator().is_none() {
             self.remove();
@@ -89,7 +90,7 @@ impl Part {
     }
 
     fn remove(&self) {
-        // A leftover does no harm.
+        // A leftover record is harmless.
         let _ = fs::remove_file(with_suffix(&self.path, ".json"));
         let _ = fs::remove_file(&self.path);
     }
@@ -107,7 +108,7 @@ fn is_at(_file: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// The record beside a file, if there is one that can be read.
+/// The record beside a file, if it exists and is readable.
 pub fn read_record(file: &Path) -> Option<Record> {
     let text = files::read(&with_suffix(file, ".json"), Links::Follow, 1 << 20).ok()?;
     serde_json::from_slice(&text).ok()

@@ -18,7 +18,8 @@ fn an_endless_file_without_a_length_is_given_up() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// The server announces twenty bytes and never ends. What was announced is no data file, so nothing is kept.
+/// The server announces twenty bytes and never stops sending. The twenty bytes are not a data file, so
+/// nothing is kept.
 #[test]
 fn nothing_beyond_the_announced_length_is_stored() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

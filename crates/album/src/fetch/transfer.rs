@@ -1,11 +1,11 @@
-//! The connections of a download: as many as it takes.
+//! The connections of a download.
 
 use super::{Event, FetchError, Options, Record, part::Part};
 use crate::http;
 use std::io::{self, ErrorKind, Read};
 use ureq::Agent;
 
-/// Attempts in a row without a new byte before a download fails.
+/// A download fails after this many consecutive attempts without a new byte.
 const ATTEMPTS: u32 = 5;
 
 pub struct Transfer<'a> {
@@ -18,7 +18,7 @@ pub struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Connects until everything is there.
+    /// Reconnects until the file is complete.
     pub fn run(&mut self) -> Result<(), FetchError> {
         let agent = self.agent();
         let (mut most, mut failed) = (self.part.have, 0);
@@ -40,18 +40,18 @@ impl Transfer<'_> {
                 return Err(self.server(format!("{reason}; {failed} attempts without progress; {left}")));
             }
             (self.report)(Event::Note(format!("{reason}; trying again")));
-            // Half a second, one, two and four with the usual patience.
+            // 0.5, 1, 2 and 4 seconds with the default patience.
             std::thread::sleep(self.options.patience / 60 * 2_u32.pow(failed - 1));
         }
     }
 
-    /// One request and its answer. [`FetchError::Server`] if trying again may help.
+    /// One request and its response; [`FetchError::Server`] if a retry may help.
     fn attempt(&mut self, agent: &Agent) -> Result<(), FetchError> {
         let have = self.part.have;
         let validator = self.part.validator().filter(|_| self.part.origin.url == self.shown);
         let resumes = validator.is_some();
         if resumes && self.part.origin.size == Some(have) {
-            return Ok(()); // killed between the last byte and the check
+            return Ok(()); // an earlier process was killed between the last byte and the check
         }
         let mut request = agent.get(self.url).header("Accept-Encoding", "identity");
         if let Some(validator) = validator {
@@ -76,7 +76,7 @@ impl Transfer<'_> {
                 let mut first = Vec::new();
                 Read::by_ref(&mut body).take(20).read_to_end(&mut first).map_err(|e| self.broken(&e))?;
                 if !first.starts_with(b"PK\x03\x04") {
-                    // What is there survives somebody else's log-in page.
+                    // A captive portal's log-in page must not overwrite the part.
                     let found = format!("begins with `{}`, expected a zip file", first.escape_ascii());
                     return Err(FetchError::Content(self.shown.to_owned(), found));
                 }
@@ -99,7 +99,7 @@ impl Transfer<'_> {
             }
         }
         let mut buffer = vec![0; 128 << 10];
-        // Not a byte beyond the announced length, whatever the server sends.
+        // Accept no byte beyond the announced length.
         let size = self.part.origin.size;
         while size.is_none_or(|size| self.part.have < size) {
             (self.report)(Event::Received(self.part.have, size));
@@ -125,7 +125,7 @@ impl Transfer<'_> {
         self.server(format!("the connection broke after {} bytes: {reason}", self.part.have))
     }
 
-    /// Refuses a file that does not fit on the disk.
+    /// Refuses a file that is too large for the disk.
     fn make_room(&self, size: Option<u64>) -> Result<(), FetchError> {
         let folder = self.part.path.parent().unwrap_or(&self.part.path);
         match (size, album_base::disk::free(folder)) {

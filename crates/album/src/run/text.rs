@@ -1,4 +1,4 @@
-//! What a run says about itself before and after training.
+//! The text that a run prints before and after training.
 
 use super::{Finished, Run};
 use crate::error::Error;
@@ -9,7 +9,7 @@ use album_data::{ActionSpace, Description};
 use std::fmt;
 
 impl Run {
-    /// What is trained on what, and what one's own data turned out to be.
+    /// What is trained on which data, and what was detected about the user's own data.
     pub fn introduction(&self) -> Result<String, Error> {
         let (config, data) = (self.config(), self.data());
         let held_out = self.held_out().map(|data| data.episodes().len());
@@ -42,7 +42,7 @@ fn described(data: &Description) -> String {
         }
     };
     format!(
-        "data: {}, {} numbers in an observation, actions {actions}; {} episodes end in a terminal, {} in a timeout",
+        "data: {}, {}-dimensional observations, actions {actions}; {} episodes end in a terminal, {} in a timeout",
         data.format,
         data.observation_names.len(),
         data.ends.terminal,

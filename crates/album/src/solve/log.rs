@@ -1,4 +1,4 @@
-//! A log from its file to a policy with the log's own labels.
+//! Solves a log: from its files to a policy in the log's own labels.
 
 use crate::Error;
 use album_base::atomic;
@@ -12,66 +12,66 @@ use std::time::Instant;
 /// A solved log.
 #[derive(Debug)]
 pub struct LogRun {
-    /// What was found.
+    /// The summary.
     pub report: LogReport,
     /// The log.
     pub log: Log,
-    /// What it says.
+    /// The policy and its values.
     pub advice: Advice,
 }
 
-/// What was found; the JSON object of `album solve` on a log.
+/// The summary of a solved log; the JSON object of `album solve` on a log.
 #[derive(Debug, Serialize)]
 pub struct LogReport {
     /// The files.
     pub input: Vec<String>,
     /// The discount factor.
     pub gamma: f64,
-    /// Rows that an action needs to be recommended.
+    /// Rows that an action must have to be recommended.
     pub min_count: u64,
     /// Resamples of the bootstrap; 0 for none.
     pub bootstrap: usize,
-    /// Transitions that were learned from.
+    /// Number of transitions.
     pub transitions: usize,
-    /// Episodes.
+    /// Number of episodes.
     pub episodes: usize,
-    /// Different states.
+    /// Number of distinct states.
     pub states: usize,
-    /// Different actions.
+    /// Number of distinct actions.
     pub actions: usize,
-    /// Recorded pairs of a state and an action.
+    /// Number of recorded state-action pairs.
     pub pairs: usize,
     /// States with more than one recorded action.
     pub choices: usize,
-    /// States where the best action is not the usual one.
+    /// States where the best action is not the most frequent one.
     pub changes: usize,
     /// States where no action has enough rows.
     pub unsupported: usize,
-    /// States where the gain of the best action is above 0 beyond doubt.
+    /// States where the gain of the best action is significantly above 0.
     pub certain: Option<usize>,
-    /// The value of the policy where episodes start.
+    /// The policy's value at initial states.
     pub initial_value: f64,
     /// Its 95 % interval.
     pub initial_value_interval: Option<Interval>,
-    /// The value of the recorded behaviour where episodes start, in the same model: what the policy's compares with.
+    /// The value of the recorded behaviour at initial states in the same model, to compare the policy's with.
     pub initial_behaviour_value: f64,
-    /// The discounted return that was recorded.
+    /// The recorded discounted return.
     pub recorded_return: f64,
     /// Its 95 % interval.
     pub recorded_return_interval: Option<Interval>,
-    /// The 95 % interval of the difference of the two.
+    /// The 95 % interval of the policy's improvement over the recorded return.
     pub improvement_interval: Option<Interval>,
-    /// The largest violation of the Bellman equation.
+    /// The largest residual of the Bellman equation.
     pub bellman_residual: f64,
-    /// From the files to numbered transitions.
+    /// Time to read the files.
     pub seconds_read: f64,
-    /// The policy, and the bootstrap.
+    /// Time for the policy and the bootstrap.
     pub seconds_solution: f64,
-    /// What is worth knowing about the log.
+    /// Warnings about the log.
     pub warnings: Vec<String>,
 }
 
-/// Where the results of a log go.
+/// Output files of a solved log.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOutputs<'a> {
     policy: Option<&'a Path>,
@@ -79,7 +79,7 @@ pub struct LogOutputs<'a> {
 }
 
 impl<'a> LogOutputs<'a> {
-    /// A table of the policy (.parquet, .csv or .npz) and a page to read, if asked for.
+    /// The policy as a table (.parquet, .csv or .npz) and an HTML page, each if given.
     pub fn new(policy: Option<&'a Path>, page: Option<&'a Path>) -> Result<Self, Error> {
         if let Some(path) = policy {
             let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
@@ -94,7 +94,7 @@ impl<'a> LogOutputs<'a> {
     }
 }
 
-/// The files of a log: itself, or the tables in a folder by name.
+/// The files of a log: itself, or the tables of a folder in order of name.
 fn table_files(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for source in sources {
@@ -122,7 +122,7 @@ fn table_files(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// A warning where the model of the log gets the recorded behaviour wrong, so that its other values mean little too.
+/// A warning if the model misjudges the recorded behaviour, so that its other values are unreliable too.
 fn misfit(advice: &Advice) -> Option<String> {
     let (model, recorded) = (advice.initial_behaviour_value, advice.recorded_return);
     ((model - recorded).abs() > 0.1 * model.abs().max(recorded.abs())).then(|| {
@@ -136,7 +136,7 @@ fn misfit(advice: &Advice) -> Option<String> {
 }
 
 impl LogRun {
-    /// Reads and solves a log: files, or folders of them. Where it is in `outputs`, nothing is done.
+    /// Reads and solves a log given as files or folders. Refuses first if an output would overwrite an input.
     pub fn new(
         sources: &[PathBuf],
         columns: &LogColumns,
@@ -185,7 +185,7 @@ impl LogRun {
         Ok(Self { report, log, advice })
     }
 
-    /// Writes the policy and the page, both completely before either takes its place.
+    /// Writes the policy and the page; both are complete before either replaces a file.
     pub fn write(&self, outputs: &LogOutputs<'_>) -> Result<(), Error> {
         let table = outputs
             .policy

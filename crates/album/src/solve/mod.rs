@@ -1,4 +1,4 @@
-//! Exact values: of a tabular dataset as a linear program with its certificate, and of a log with its owner's labels.
+//! Exact values: of a tabular dataset, as a certified linear program; of a log, in its own labels.
 
 mod log;
 mod page;
@@ -13,8 +13,8 @@ use crate::Error;
 use album_base::files;
 use std::path::{Path, PathBuf};
 
-/// Refuses to write results over what they are made from, by whatever name or link, or over each other. Outputs are named by
-/// their options.
+/// Refuses outputs that would overwrite the inputs, through any name or link, or each other. Outputs are
+/// named by their options.
 pub fn check_outputs<const N: usize>(
     inputs: &[PathBuf],
     outputs: [(&str, Option<&Path>); N],

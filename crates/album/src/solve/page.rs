@@ -7,10 +7,10 @@ use album_report::html::Page;
 use album_report::table::{Cell, Status, Table};
 use album_tabular::log::Interval;
 
-/// States in figures and tables.
+/// Maximum number of states in figures and tables.
 const SHOWN: usize = 30;
 
-/// What a log says about its states, for reading.
+/// The HTML report of a log's policy.
 pub fn page(run: &LogRun) -> Page {
     let r = &run.report;
     let mut page = Page::new("The best policy in a log").callout(verdict(run).0, verdict(run).1);
@@ -73,20 +73,20 @@ fn verdict(run: &LogRun) -> (Status, String) {
             (
                 status,
                 format!(
-                    "In {} the best action is better than the recorded mix beyond doubt. {overall}",
+                    "In {} the best action is significantly better than the recorded mix. {overall}",
                     states(certain)
                 ),
             )
         }
         _ => {
-            let text = "the best recorded action is not the usual one. Without a bootstrap (`--bootstrap 200`) nobody can \
-                        tell which of these differences are chance.";
+            let text = "the best recorded action is not the usual one. Only a bootstrap (`--bootstrap 200`) can tell which \
+                        of these differences are due to chance.";
             (Status::Neutral, format!("In {} {text}", states(r.changes)))
         }
     }
 }
 
-/// States with something to gain: first those that are certain, by gain times rows.
+/// States with a positive gain: significant ones first, by gain times rows.
 fn by_importance(run: &LogRun) -> Vec<usize> {
     let advice = &run.advice;
     let certain = |s: usize| advice.intervals.as_ref().is_none_or(|intervals| intervals.certain[s]);
@@ -120,7 +120,7 @@ fn gains(run: &LogRun, order: &[usize]) -> Plot {
         .x_include(0.0)
         .y_names(order.iter().map(|&s| name(run, s)));
     if !certain.is_empty() {
-        plot = plot.points("above 0 beyond doubt", &certain).ink(Ink::Series(0));
+        plot = plot.points("significantly above 0", &certain).ink(Ink::Series(0));
     }
     if !open.is_empty() {
         let label = if advice.intervals.is_some() { "may be chance" } else { "gain" };
@@ -200,24 +200,24 @@ fn actions(run: &LogRun) -> Table {
 
 fn reading(run: &LogRun) -> Vec<String> {
     let mut items = vec![
-        "The policy takes in each state the recorded action with the best value in the empirical MDP of the log: what \
-         followed a state and an action is averaged over its rows. Actions that were never recorded in a state are not \
+        "In each state the policy takes the recorded action with the highest value in the empirical MDP of the log, which \
+         averages the outcomes of each state-action pair over its rows. Actions never recorded in a state are not \
          considered."
             .to_owned(),
-        "The best of noisy averages looks better than it is. `value` and `gain` have this bias; the intervals do not draw \
-         from it again, because each resample of the episodes only evaluates the policy that the whole log gave."
+        "The best of several noisy averages looks better than it is. `value` and `gain` have this bias; the intervals do \
+         not add to it, because each resample of the episodes only evaluates the policy found on the whole log."
             .to_owned(),
-        "A gain counts as certain if its 95 % interval is above 0 and at least 5 episodes took the action. With many \
+        "A gain counts as significant if its 95 % interval is above 0 and at least 5 episodes took the action. With many \
          states, about 1 in 40 of those without any gain will pass by chance."
             .to_owned(),
-        "The state must hold what the decision was based on. If something else steered both the action and the outcome, \
-         the gain is not what acting differently would bring."
+        "The state must contain what the decisions were based on. If a hidden variable influenced both the action and the \
+         outcome, acting differently will not bring this gain."
             .to_owned(),
     ];
     if run.report.min_count > 1 {
         items.push(format!(
-            "Actions with fewer than {} rows are not recommended; where none has as many ({} states), the recorded mix goes \
-             on.",
+            "Actions with fewer than {} rows are not recommended; where no action has that many ({} states), the policy \
+             keeps the recorded mix.",
             run.report.min_count,
             grouped(run.report.unsupported as i64)
         ));

@@ -1,4 +1,4 @@
-//! The linear program of a tabular dataset: solved, certified, compared, written.
+//! The linear program of a tabular dataset: solution, certificate, comparisons, files.
 
 use crate::Error;
 use album_base::atomic::AtomicFile;
@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// What was found; the JSON object of `album solve`.
+/// The summary of a solved program; the JSON object of `album solve`.
 #[derive(Debug, Serialize)]
 pub struct ProgramReport {
     /// The file or world.
@@ -24,27 +24,27 @@ pub struct ProgramReport {
     pub solver: &'static str,
     /// The discount factor.
     pub gamma: f64,
-    /// The length of rollouts.
+    /// Rollout length.
     pub k: usize,
-    /// Rows of the data.
+    /// Number of transitions.
     pub transitions: usize,
-    /// Recorded trajectories.
+    /// Number of recorded trajectories.
     pub trajectories: usize,
-    /// Whether every pair has one successor.
+    /// Whether every state-action pair has one successor.
     pub deterministic: bool,
-    /// States with an action in the data, each a variable V.
+    /// States with an action in the data; each has a variable V.
     pub states: usize,
-    /// States that the data never leaves.
+    /// States without a recorded action.
     pub absorbing_states: usize,
-    /// Recorded pairs of a state and an action.
+    /// Recorded state-action pairs.
     pub pairs: usize,
-    /// Variables of the program.
+    /// Number of variables.
     pub variables: usize,
-    /// Constraints of the program.
+    /// Number of constraints.
     pub constraints: usize,
-    /// Entries of the constraint matrix, where it was assembled.
+    /// Nonzeros of the constraint matrix, if it was assembled.
     pub nonzeros: Option<usize>,
-    /// The least value of the objective.
+    /// The minimum of the objective.
     pub objective: f64,
     /// The smallest V*_D.
     pub v_min: f64,
@@ -52,57 +52,57 @@ pub struct ProgramReport {
     pub v_mean: f64,
     /// The largest V*_D.
     pub v_max: f64,
-    /// Assembly, solution and certificate together.
+    /// Time for assembly, solution and certificate together.
     pub seconds: f64,
-    /// Counting and weights.
+    /// Time to count transitions and weights.
     pub seconds_assembly: f64,
-    /// The solver.
+    /// Time of the solver.
     pub seconds_solution: f64,
-    /// The check of the solution.
+    /// Time to check the solution.
     pub seconds_certificate: f64,
-    /// How well the optimality conditions hold.
+    /// Residuals of the optimality conditions.
     pub certificate: Certificate,
-    /// The largest dual of family B.
+    /// The largest dual variable of family B.
     pub max_dual_b: f64,
-    /// The largest dual of family E.
+    /// The largest dual variable of family E.
     pub max_dual_e: f64,
-    /// The largest difference to value iteration.
+    /// The largest difference from value iteration.
     pub diff_vs_value_iteration: f64,
-    /// G_D <= Q*_D <= Q*, where it applies.
+    /// The check of G_D <= Q*_D <= Q*, where it applies.
     pub sandwich: Sandwich,
-    /// What is worth knowing about the data.
+    /// Warnings about the data.
     pub warnings: Vec<String>,
 }
 
-/// The comparison of Q*_D with recorded returns and with the world.
+/// Comparison of Q*_D with recorded returns and with the true Q*.
 #[derive(Debug, Default, Serialize)]
 pub struct Sandwich {
-    /// Whether there was anything to compare.
+    /// Whether there was something to compare.
     pub applies: bool,
     /// What was compared, or why nothing was.
     pub what: String,
-    /// Pairs compared.
+    /// Number of pairs compared.
     pub compared: Option<usize>,
-    /// Pairs out of order.
+    /// Number of pairs that violate the order.
     pub violations: Option<usize>,
-    /// By how much at most.
+    /// The largest violation.
     pub max_violation: Option<f64>,
 }
 
-/// A solved program, with everything that its files contain.
+/// A solved program with the contents of its output files.
 #[derive(Debug)]
 pub struct SolvedProgram {
-    /// What was found.
+    /// The summary.
     pub report: ProgramReport,
-    /// The data as an MDP.
+    /// The data as an empirical MDP.
     pub empirical: EmpiricalMdp,
-    /// Values and duals.
+    /// Primal and dual solution.
     pub solution: Solution,
     weights: (f64, f64),
 }
 
 impl SolvedProgram {
-    /// Solves the program of a dataset; `world` is the one it was collected in, where that is known.
+    /// Solves the program of a dataset; `world` is the environment it was collected in, if known.
     pub fn new(
         input: &str,
         data: &TabularDataset,
@@ -152,7 +152,7 @@ impl SolvedProgram {
         Ok(Self { report, empirical, solution, weights })
     }
 
-    /// Writes the program and the solution, both completely before either takes its place.
+    /// Writes the program and the solution; both are complete before either replaces a file.
     pub fn write(&mut self, mps: Option<&Path>, npz: Option<&Path>) -> Result<(), Error> {
         let lblp = Lblp::of_data(&self.empirical, self.weights.0, self.weights.1, self.report.k)?;
         let program = mps.map(|_| lblp.assemble()).transpose()?;
@@ -220,7 +220,7 @@ impl Sandwich {
     }
 }
 
-/// The MudWorld of a seed, with this many cells a side.
+/// The MudWorld of a seed with this side length in cells.
 pub fn mudworld(size: usize, seed: u64) -> Result<MudWorld, Error> {
     match size {
         2..=2000 => Ok(MudWorld::new(size, seed)),
@@ -245,7 +245,7 @@ pub fn read_program(path: &Path) -> Result<TabularDataset, Error> {
         )));
     }
     TabularDataset::read_npz(path).map_err(|e| match e {
-        // A name that is neither a world nor a file is most likely a slip of the pen.
+        // A name that is neither a world nor a file is most likely a typo.
         TabularError::Data(DataError::Io { place, source })
             if source.kind() == std::io::ErrorKind::NotFound && path.extension().is_none() =>
         {

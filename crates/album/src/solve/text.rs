@@ -1,4 +1,4 @@
-//! What was found, as text for people.
+//! The text form of the results.
 
 use super::{LogReport, ProgramReport};
 use album_base::number::{compact, grouped, seconds};
@@ -31,11 +31,11 @@ impl fmt::Display for LogReport {
                 "policy",
                 format!("{} in the model of the log", with(r.initial_value, r.initial_value_interval)),
             ),
-            ("changes", format!("takes another action than usual in {} states", count(r.changes))),
+            ("changes", format!("differs from the usual action in {} states", count(r.changes))),
         ];
         if r.min_count > 1 {
             let text = format!(
-                "{} states have no action with {} rows; the recorded mix goes on there",
+                "{} states have no action with {} rows; the policy keeps the recorded mix there",
                 count(r.unsupported),
                 r.min_count
             );
@@ -45,10 +45,10 @@ impl fmt::Display for LogReport {
             Some(certain) => {
                 lines.push((
                     "certain",
-                    format!("the gain is above 0 beyond doubt in {} states", count(certain)),
+                    format!("the gain is significantly above 0 in {} states", count(certain)),
                 ));
             }
-            None => lines.push(("certain", "not asked; --bootstrap 200 tells gains from chance".into())),
+            None => lines.push(("certain", "unknown; --bootstrap 200 tells gains from chance".into())),
         }
         lines.push(("residual", format!("{} (Bellman equation)", compact(r.bellman_residual))));
         lines.push((

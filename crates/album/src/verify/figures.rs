@@ -1,4 +1,4 @@
-//! What the evidence of a statement looks like.
+//! Figures of the evidence for each statement.
 
 use album_plot::{Category, Colour, Figure, Grid, Ink, Legend, Plot, Scale};
 use album_tabular::MudWorld;
@@ -6,7 +6,7 @@ use album_tabular::theory::Evidence;
 use album_tabular::theory::sandwich::{Sandwich, TOLERANCE};
 use album_tabular::theory::speedup::{self, Curves, Factors};
 
-/// A figure with its name and caption, and the heading it opens, if any.
+/// A figure with its name and caption, and the heading of a new section, if any.
 #[derive(Debug)]
 pub(super) struct Illustration {
     pub heading: Option<&'static str>,
@@ -15,7 +15,7 @@ pub(super) struct Illustration {
     pub caption: String,
 }
 
-/// The figures that the evidence of a group is worth.
+/// The figures for the evidence of a group.
 pub(super) fn draw(evidence: Evidence, size: usize) -> Vec<Illustration> {
     match evidence {
         Evidence::None => Vec::new(),

@@ -1,4 +1,4 @@
-//! Every statement of the theory, measured: checks that can fail, and a page with their figures.
+//! Numerical checks of every statement of the theory, and a page with figures.
 
 mod figures;
 
@@ -17,12 +17,12 @@ use std::time::Instant;
 /// Random MDPs per statement.
 const INSTANCES: usize = 200;
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Debug)]
 pub struct Verification {
-    /// One line for each statement.
+    /// One check per statement.
     pub checks: Vec<Check>,
-    /// How long it took.
+    /// Time taken.
     pub seconds: f64,
     seeds: u16,
     command: String,
@@ -31,7 +31,7 @@ pub struct Verification {
 
 /// Checks the statements of some groups on this many MudWorlds and on random MDPs.
 ///
-/// `progress` receives the name of a group, the current task, and the share of the group that is done.
+/// `progress` receives the group, the current task, and the completed fraction of the group.
 pub fn verify(
     groups: &[Group],
     seeds: u16,
@@ -79,12 +79,12 @@ impl fmt::Display for Verification {
 }
 
 impl Verification {
-    /// How many checks failed.
+    /// Number of failed checks.
     pub fn failed(&self) -> usize {
         self.checks.iter().filter(|check| !check.passed).count()
     }
 
-    /// For programs; `page` is where the report was written.
+    /// The result as JSON; `page` is the path of the report.
     pub fn json(&self, page: &Path) -> serde_json::Value {
         serde_json::json!({
             "passed": self.failed() == 0,
@@ -97,7 +97,7 @@ impl Verification {
         })
     }
 
-    /// One table per group, with its name.
+    /// One table per group, with the group's name.
     pub fn tables(&self) -> Vec<(&'static str, Table)> {
         let groups = Group::ALL.into_iter().filter_map(|group| {
             let checks: Vec<&Check> = self.checks.iter().filter(|check| check.name == group).collect();

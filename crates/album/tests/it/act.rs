@@ -4,7 +4,7 @@ use album::act::{Answered, act};
 use album_policy::{Actions, Graph, Manifest, Noise, Policy, PolicyFile, Step, Tensors};
 use serde_json::Value;
 
-/// `[2 flow, mode=low + 10 mode=high]`, as one action or as two.
+/// The policy `[2 flow, mode=low + 10 mode=high]`, with one or two actions per observation.
 fn policy(open_loop: usize) -> Policy {
     let mut tensors = Tensors::default();
     tensors.insert("w", vec![3, 2], vec![2.0, 0.0, 0.0, 1.0, 0.0, 10.0]);

@@ -1,4 +1,4 @@
-//! What the doctor finds in files made for it.
+//! The doctor's findings on files made for it.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use album::doctor::{Diagnosis, examine};
 use album_data::columns::{Import, import};
 use album_data::{Labels, NpzWriter, load_unchecked};
 
-/// Rows with one number of observation and action each; the rest is made up.
+/// Rows with one-dimensional observations and actions; the rest is filled in.
 struct File {
     observations: Vec<f32>,
     actions: Vec<f32>,
@@ -17,7 +17,7 @@ struct File {
 }
 
 impl File {
-    /// One walk through different states with reward -1.
+    /// One walk through distinct states with reward -1.
     fn walk(length: usize) -> Self {
         Self {
             observations: (0..=length).map(|i| i as f32 / 7.0).collect(),
@@ -61,7 +61,7 @@ fn values_of_a_walk_are_its_returns() {
     assert!((v.min - expected).abs() < 1e-9, "{} {expected}", v.min);
     assert_eq!((v.max, labels.return_to_go), (-1.0, labels.v_star));
     assert_eq!((labels.mask_zeros, labels.goal_episode_share), (0, 0.0));
-    // The goal at row 500 helps what comes before it and nothing after it.
+    // The goal at row 500 raises the values of earlier states only.
     (file.rewards[500], file.masks[500]) = (0.0, 0.0);
     let labels = file.report(0.995).labels.unwrap();
     let v = labels.v_star.unwrap();
@@ -70,7 +70,7 @@ fn values_of_a_walk_are_its_returns() {
     assert_eq!(labels.reward_sum, -999.0);
 }
 
-/// Two walks that meet in state 2: the first goes on to nothing, the second to the goal.
+/// Two walks that meet in state 2: the first leads nowhere, the second to the goal.
 fn meeting() -> File {
     File {
         observations: vec![0.0, 1.0, 2.0, 3.0, 4.0, 10.0, 2.0, 20.0, 21.0],
@@ -97,7 +97,7 @@ fn where_walks_meet_the_better_one_counts() {
 
 #[test]
 fn cycles_are_solved() {
-    // 0 -> 1 -> 0 -> 1 for ever is worth -1 / (1 - gamma); the walk itself ended after three steps.
+    // 0 -> 1 -> 0 -> 1 -> ... is worth -1 / (1 - gamma); the recorded walk ended after three steps.
     let file = File {
         observations: vec![0.0, 1.0, 0.0, 1.0],
         actions: vec![0.0; 4],
@@ -109,7 +109,7 @@ fn cycles_are_solved() {
     let v = report.labels.unwrap().v_star.unwrap();
     assert!((v.min + 200.0).abs() < 1e-6 && (v.max + 200.0).abs() < 1e-6, "{v:?}");
     assert_eq!(report.repeats.duplicate_transitions, 1);
-    // A cycle with a reward above 0 converges from below.
+    // A cycle with positive reward converges from below.
     let file = File { rewards: vec![1.0, 0.0, 1.0, 0.0], ..file };
     let v = file.report(0.9).labels.unwrap().v_star.unwrap();
     assert!((v.max - 1.0 / (1.0 - 0.81)).abs() < 1e-7, "{v:?}");
@@ -194,7 +194,7 @@ fn bad_numbers_are_located_and_counted() {
     assert_eq!(bad.value, "-inf");
     let outside = report.actions_outside.unwrap();
     assert_eq!((outside.count, outside.row, outside.value.as_str()), (2, 2, "-1.5"));
-    // Ranges are those of the numbers that are some.
+    // Ranges cover only the finite numbers.
     assert_eq!((report.observations[0].min, report.observations[0].max), (0.0, f64::from(20.0f32 / 7.0)));
 }
 

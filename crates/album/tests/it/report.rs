@@ -1,4 +1,4 @@
-//! The page of a run whose files somebody has edited.
+//! The page of a run whose files have been edited.
 
 use album::report;
 

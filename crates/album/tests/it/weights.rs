@@ -1,10 +1,11 @@
-//! What 200 steps of every agent learn, to the bit: a change of the engine, of sampling or of a loss shows here first.
+//! The weights of every agent after 200 steps, bit for bit: a change of the engine, sampling or a loss shows
+//! here first.
 
 use album::{Dataset, Fit, Rows};
 use album_agents::AGENTS;
 use std::fmt::Write;
 
-/// Whole numbers over powers of two, so that the data is the same on every machine.
+/// Integers over powers of two, so that the data is identical on every machine.
 fn data() -> Dataset {
     let (episodes, length) = (20, 50);
     let mut rows = Rows { observation_dim: 3, action_dim: 2, ..Rows::default() };
@@ -25,8 +26,8 @@ fn data() -> Dataset {
     Dataset::from_rows(rows).unwrap()
 }
 
-/// Only with glibc: `exp`, `tanh` and the like are the system's, and their last bit differs between libraries.
-/// `ALBUM_BLESS=1` writes the list anew; every line that changes needs a wrong answer that explains it.
+/// Only with glibc: the last bit of `exp`, `tanh` and the like differs between C libraries. `ALBUM_BLESS=1`
+/// rewrites the list; every changed line must be explained by a corrected error.
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "other mathematical functions")]
 fn two_hundred_steps_of_every_agent_give_the_accepted_weights() {

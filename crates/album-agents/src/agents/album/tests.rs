@@ -1,4 +1,4 @@
-//! The agent against its definitions, the remark on detaching, and the two drift rates.
+//! The agent against its definitions, the remark on stopping gradients, and the two drift rates.
 
 use super::*;
 use crate::agent::Agent;
@@ -106,14 +106,14 @@ fn forward64(tensors: &[Tensor], x: &[f64], layer_norm: bool) -> Vec<f64> {
     x
 }
 
-/// What the update treats as constants: the detached targets y_K and the divisor of Q in the actor loss.
+/// What the update treats as constants: the detached targets y_K and the normaliser of Q in the actor loss.
 struct Constants {
     y_k: Vec<f64>,
     divisor: f64,
 }
 
-/// Critic and actor loss in f64, straight from their definitions, for weights of (q, v, actor). The constants are
-/// computed from these weights where none are given.
+/// Critic and actor loss in f64, straight from their definitions, for weights of (q, v, actor). The constants
+/// are computed from these weights unless given.
 fn losses64(
     c: &Config,
     nets: &[Vec<Tensor>; 3],
@@ -157,7 +157,7 @@ fn losses64(
     (losses, Constants { y_k: y_ks, divisor })
 }
 
-/// An agent after some updates, so that nothing is at its initial value, and a batch.
+/// An agent after some updates, so that no weight is at its initial value, and a batch.
 fn trained(data: &Dataset) -> (Learner, Batch) {
     let mut agent = agent(small(), data);
     for step in 0..20 {
@@ -192,7 +192,7 @@ fn gradients_are_finite_differences_of_the_losses() {
     let (_, held) = losses64(&small(), &weights, &batch, None);
     let (_, gradients) = agent.gradients(&batch, 50, &mut Noise::at(0, 50));
     for (net, (_, gradient)) in gradients.iter().enumerate() {
-        // Q and V follow the critic loss, the actor its own: the actor loss leaves Q's weights alone.
+        // Q and V follow the critic loss, the actor its own: the actor loss does not change Q's weights.
         let part = usize::from(net == 2);
         let size = flatten(gradient).iter().fold(0.0f64, |m, g| m.max(g.abs()));
         for (t, tensor) in gradient.iter().enumerate() {
@@ -212,7 +212,7 @@ fn gradients_are_finite_differences_of_the_losses() {
     }
 }
 
-/// Gradients of V at one state, as one vector.
+/// The gradient of V at one state, as one vector.
 fn value_gradient(v: &Mlp, state: &[f32]) -> Vec<f64> {
     let mut tape = Tape::new(&Pool::new(1));
     let tape = tape.begin();
@@ -230,8 +230,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 #[test]
 fn detaching_removes_the_inner_product_of_the_remark() {
-    // One descent step on lambda_K [y_K - V(s)]+ moves V(s) by eta lambda_K (|grad V(s)|^2 - gamma^K <grad V(s),
-    // grad V(s_K)>); detached, the second part is gone.
+    // One gradient step on lambda_K [y_K - V(s)]+ moves V(s) by eta lambda_K (|grad V(s)|^2 - gamma^K <grad
+    // V(s), grad V(s_K)>); with a stopped gradient, the second part vanishes.
     let mut init = rng::stream(5, "remark");
     let v = Mlp::new(MlpSpec::new(3, &[12, 12], 1).layer_norm(true), &mut init);
     let (s, s_k) = ([0.3, -0.2, 0.5], [-0.7, 0.1, 0.9]);
@@ -261,22 +261,22 @@ fn a_common_shift_moves_at_the_two_predicted_rates() {
         let config = critic(|c| c.stop_gradient = stop_gradient);
         let boundedness = config.boundedness().unwrap().sides;
         let mut agent = agent(config, &data);
-        // Far below every target, all hinges but the epigraph's are active.
+        // Far below every target, all hinges but those of family E are active.
         let mut state = agent.state();
         for network in &mut state.networks[..2] {
             network.weights.last_mut().unwrap().data[0] = -1e4;
         }
         agent.load(&state).unwrap();
-        // Windows of full length only: a shorter one has another gamma^h.
+        // Full-length windows only: a shorter one has another gamma^h.
         let mut batch = Batch::new(&data, agent.batch_size());
         let full: Vec<usize> = (0..data.len()).filter(|t| t % 29 < 29 - 4).take(batch.len()).collect();
         batch.indices_mut().copy_from_slice(&full);
         Segments::new(agent.segments()).unwrap().gather(&data, &mut batch);
 
         let (_, gradients) = agent.gradients(&batch, 0, &mut Noise::at(0, 0));
-        // The output biases are the direction in which all outputs shift together.
+        // Changing the output biases shifts all outputs together.
         let along: f64 = gradients[..2].iter().map(|(_, g)| flatten(g).last().copied().unwrap()).sum();
-        // g_E = Q - V is untouched by the shift and contributes equal and opposite parts.
+        // g_E = Q - V is invariant under the shift: its contributions cancel.
         let predicted = -boundedness.slope();
         assert!((along - predicted).abs() < 1e-4, "stop_gradient {stop_gradient}: {along} {predicted}");
     }
@@ -393,6 +393,6 @@ fn the_learning_rate_falls_to_zero() {
         agent(Config { common: Common { lr_decay: Decay::Cosine, ..common() }, ..small() }, &data);
     let batch = batch(&agent, &data, 0);
     let before = agent.state().networks[0].weights.clone();
-    agent.update(&batch, 100, None); // the last of 100 steps and beyond
+    agent.update(&batch, 100, None); // past the last of 100 steps
     assert_eq!(before, agent.state().networks[0].weights);
 }

@@ -38,7 +38,7 @@ fn batch(data: &Dataset, size: usize) -> (Batch, Segments) {
     (batch, segments)
 }
 
-/// Loss and gradient against the equation, written out with the values of the networks.
+/// Loss and gradient against the equation, evaluated with the networks' outputs.
 #[test]
 fn the_loss_is_that_of_the_equation_and_its_gradient_that_of_the_loss() {
     for choices in [None, Some(3)] {

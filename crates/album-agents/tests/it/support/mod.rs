@@ -53,12 +53,12 @@ pub fn train(agent: &mut Learner, data: &Dataset, steps: u64) {
     }
 }
 
-/// A number of the log.
+/// The value of a logged metric.
 pub fn metric(metrics: &Metrics, name: &str) -> f64 {
     metrics.iter().find(|metric| metric.0 == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
-/// An agent with small networks; `total_steps` is what schedules stretch over.
+/// An agent with small networks; `total_steps` is the length of its schedules.
 pub fn agent(name: &str, settings: &str, data: &Dataset, total_steps: u64) -> Learner {
     let kind = AgentKind::find(name).unwrap();
     let mut table = kind.defaults().unwrap();
@@ -76,7 +76,7 @@ pub fn batch(agent: &Learner, data: &Dataset, indices: &[usize]) -> Batch {
     batch
 }
 
-/// The first device of the plugin that the environment names.
+/// The first device of the plugin named by the environment variable.
 pub fn device() -> Option<Device> {
     let Some(plugin) = std::env::var_os(album_xla::PLUGIN) else {
         album_testing::skip("xla", "ALBUM_XLA_PLUGIN does not name a plugin");

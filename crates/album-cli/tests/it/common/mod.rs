@@ -10,12 +10,12 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The program to test. `ALBUM_TEST_BINARY` names another build, to see whether a test fails on it.
+/// The program under test. `ALBUM_TEST_BINARY` names another build, to see whether a test fails on it.
 pub fn program() -> PathBuf {
     std::env::var_os("ALBUM_TEST_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_album").into(), PathBuf::from)
 }
 
-/// Runs `album` in `folder` by a line of the shell, in which `album` stands for the program. It may take a minute.
+/// Runs a shell command line in `folder`, in which `album` is the program under test. It may take a minute.
 pub fn shell(folder: &Path, line: &str) -> Output {
     let line = format!("album() {{ timeout 60 \"$ALBUM\" \"$@\"; }}; {line}");
     let mut shell = Command::new("bash");
@@ -41,7 +41,7 @@ pub fn refuses(folder: &Path, args: &[&str], code: i32, words: &[&str]) {
     }
 }
 
-/// A pipe in place of a file.
+/// Creates a named pipe where a file is expected.
 pub fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo starts").success());
 }
@@ -113,7 +113,7 @@ impl Columns {
     }
 }
 
-/// Everything in a folder, with contents.
+/// All files of a folder, with their contents.
 pub fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -124,7 +124,8 @@ pub fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The interpreter with the pinned packages that `cargo xtask test` sets up; without it, the test says so and ends.
+/// The interpreter with the pinned packages that `cargo xtask test` sets up; without it, the test is reported
+/// as skipped.
 pub fn python() -> Option<PathBuf> {
     let python = std::env::var_os("ALBUM_TEST_PYTHON").map(PathBuf::from);
     if python.is_none() {

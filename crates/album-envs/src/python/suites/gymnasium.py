@@ -152,7 +152,7 @@ class Environment:
         return self.row(observation), reward, terminated, truncated, success
 
     def render(self):
-        frame = guarded("the environment cannot draw", self.env.render)
+        frame = guarded("the environment cannot render", self.env.render)
         if frame is None:
             raise Hopeless("the environment draws no frames; pass --env-arg render_mode=rgb_array")
         return frame

@@ -1,5 +1,5 @@
-//! What workers run. A suite is a Python file in this folder, which `worker.py` loads, and a constructor here that
-//! names its arguments. `worker.py` documents what the file must define.
+//! What workers run. A suite is a Python file in this folder, loaded by `worker.py`, and a constructor here
+//! that sets its arguments. `worker.py` documents what the file must define.
 
 use album_data::ogbench::{Environment, TaskName};
 
@@ -9,25 +9,25 @@ use crate::spec::{EnvSource, EnvSpec};
 /// The pinned packages that the suites run with.
 pub const REQUIREMENTS: &str = include_str!("requirements.txt");
 
-/// The adapter of gymnasium's environments, for those who run one in their own process; see the file.
+/// The adapter for gymnasium environments, also usable in-process; see the file.
 pub const GYMNASIUM: &str = include_str!("gymnasium.py");
 
 /// A Python adapter and its arguments.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// What runs, as messages name it.
+    /// The name shown in messages.
     pub(super) name: String,
-    /// What `album setup` calls the packages that it needs.
+    /// The `album setup` target that installs its packages.
     pub(super) setup: &'static str,
     pub(super) file: &'static str,
     pub(super) source: &'static str,
     pub(super) arguments: Vec<String>,
-    /// What the worker must report; `None` accepts any.
+    /// The shape that the worker must report; `None` accepts any.
     pub(super) expected: Option<EnvShape>,
 }
 
 impl Suite {
-    /// The environment of a task in the package `ogbench`.
+    /// The environment of a task in the `ogbench` package.
     pub fn ogbench(task: &TaskName) -> Self {
         let id = task.environment_id();
         Self {
@@ -40,7 +40,7 @@ impl Suite {
         }
     }
 
-    /// Walking in commanded directions, in an environment of the package `ogbench` such as `online-ant-v0`.
+    /// Walking in commanded directions, in an `ogbench` environment such as `online-ant-v0`.
     pub fn directions(environment: &str) -> Self {
         Self {
             name: environment.to_owned(),
@@ -52,7 +52,7 @@ impl Suite {
         }
     }
 
-    /// Any environment with gymnasium's interface.
+    /// Any environment with the gymnasium interface.
     pub fn gymnasium(spec: &EnvSpec) -> Self {
         let (kind, name) = match spec.source() {
             EnvSource::Gymnasium { id } => ("id", id.clone()),
@@ -68,8 +68,8 @@ impl Suite {
         }
     }
 
-    /// A function of a Python file as a policy: `name` is FILE:FUNCTION; the numbers are those of an observation and of
-    /// an action, and how many discrete actions there are.
+    /// A function in a Python file as a policy: `name` is FILE:FUNCTION; `numbers` are the observation and
+    /// action dimensions and the number of discrete actions.
     pub(crate) fn policy(name: String, numbers: [usize; 3]) -> Self {
         Self {
             name: name.clone(),
@@ -81,7 +81,7 @@ impl Suite {
         }
     }
 
-    /// Episodes of `rows` rows that oracles of the package `ogbench` record; `kind` is `play` or `noisy`.
+    /// Episodes of `rows` rows recorded by oracles of the `ogbench` package; `kind` is `play` or `noisy`.
     pub(crate) fn play(environment: &Environment, kind: &str, rows: usize) -> Self {
         Self {
             name: format!("{}-v0", environment.name),
@@ -93,7 +93,8 @@ impl Suite {
         }
     }
 
-    /// Episodes of `rows` rows that the policy in the file `expert` walks; `kind` is `navigate`, `stitch` or `explore`.
+    /// Episodes of `rows` rows in which the policy file `expert` walks; `kind` is `navigate`, `stitch` or
+    /// `explore`.
     pub(crate) fn locomaze(environment: &Environment, kind: &str, rows: usize, expert: String) -> Self {
         let play = Self::play(environment, kind, rows);
         let arguments = play.arguments.into_iter().chain([expert]).collect();

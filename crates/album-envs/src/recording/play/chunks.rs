@@ -17,7 +17,7 @@ pub(super) struct Chunk {
     pub seeds: Vec<u64>,
     /// Its name in the work folder.
     pub name: String,
-    /// Number of processes that did not finish it.
+    /// Number of processes that failed to finish it.
     pub losses: usize,
 }
 

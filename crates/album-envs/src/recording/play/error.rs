@@ -20,7 +20,7 @@ pub enum RecordError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 
@@ -31,13 +31,13 @@ pub enum RecordError {
         part: PathBuf,
         /// Number of attempts.
         times: usize,
-        /// How the last process ended, and its last lines.
+        /// How the last process ended, with its last lines.
         reason: String,
     },
 
     /// The packages differ from those that recorded the chunks, and could record other data.
     #[error(
-        "{}: found chunks that were recorded with {found}, but this Python has {expected}; go on with the same \
+        "{}: found chunks that were recorded with {found}, but this Python has {expected}; continue with the same \
          packages, or remove the folder to start over",
         .folder.display()
     )]
@@ -50,14 +50,14 @@ pub enum RecordError {
         expected: String,
     },
 
-    /// A recording in which somebody walks, and nobody who could.
-    #[error("{recipe}: no expert to walk in it")]
+    /// A recording with a walking body needs an expert policy.
+    #[error("{recipe}: needs an expert policy")]
     NoExpert {
-        /// What was to be recorded.
+        /// The recording.
         recipe: String,
     },
 
-    /// Another process works in the same folder.
+    /// Another process is working in the same folder.
     #[error("{}: another process is recording this dataset; wait for it, or choose another --out", .folder.display())]
     Busy {
         /// The work folder.

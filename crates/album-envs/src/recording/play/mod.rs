@@ -1,19 +1,19 @@
-//! Datasets recorded in environments of the package `ogbench`: `play` and `noisy` of cube, scene and puzzle, in which its
-//! scripted oracles move things around, and `navigate`, `stitch` and `explore` of antmaze, in which an expert walks where
-//! its oracle says.
+//! Datasets recorded in environments of the `ogbench` package: `play` and `noisy` for cube, scene and puzzle,
+//! where its scripted oracles manipulate objects, and `navigate`, `stitch` and `explore` for antmaze, where
+//! an expert walks in the directions of an oracle.
 //!
-//! The recipe is that of OGBench's published data. An oracle heads for a random target, then for
-//! the next one; `play` follows plans with smooth noise, `noisy` reacts to each
-//! state, with noise of a random strength per episode and occasional random actions.
-//! Episodes have 1001 rows and none ends early. A scene whose cube leaves the view is
-//! recorded again with another seed. A tenth as many episodes are for validation.
+//! The recipe is that of OGBench's published data. An oracle heads for one random target after another;
+//! `play` follows plans with smooth noise, `noisy` reacts to each state, with a random noise level per
+//! episode and occasional random actions. Episodes have 1001 rows and none ends early. A scene whose cube
+//! leaves the view is recorded again with another seed. A tenth as many episodes are for validation.
 //!
-//! The ant heads for one random vertex of the maze after the other (`navigate`), for a cell four steps away (`stitch`), or
-//! in a random direction every ten steps with much noise (`explore`). Its expert is a policy file: [`Recipe::expert`].
+//! The ant heads for one random vertex of the maze after another (`navigate`), for a cell four steps away
+//! (`stitch`), or in a new random direction every ten steps with strong noise (`explore`). Its expert is a
+//! policy file: [`Recipe::expert`].
 //!
-//! Workers with the suite `play.py` or `locomaze.py` record chunks of episodes into a work folder beside the files;
-//! the chunks are joined at the end, column by column. Every episode depends on its own seed
-//! alone, so the files are the same for any number of processes and after any interruption.
+//! Workers with the suite `play.py` or `locomaze.py` record chunks of episodes into a work folder beside the
+//! files; the chunks are joined at the end, column by column. Every episode depends only on its own seed, so
+//! the files are the same for any number of processes and after any interruption.
 
 mod chunks;
 mod error;
@@ -33,10 +33,10 @@ use super::stamp;
 pub use error::RecordError;
 pub use recorder::{Event, Outcome, Recorder};
 
-/// To be increased whenever equal recipes would record other data than before.
+/// To be increased whenever a recipe would record different data than before.
 const VERSION: i64 = 1;
 
-/// How episodes come about.
+/// How episodes are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlayKind {
     /// Along plans with smooth noise.
@@ -63,26 +63,26 @@ impl fmt::Display for PlayKind {
     }
 }
 
-/// Everything that a recording depends on, besides the versions of the packages.
+/// Everything that a recording depends on, besides the package versions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     /// One of cube, scene, puzzle and antmaze.
     pub environment: &'static Environment,
-    /// How episodes come about.
+    /// How episodes are generated.
     pub kind: PlayKind,
-    /// Seed of all randomness.
+    /// The recording seed.
     pub seed: u64,
-    /// Training episodes; a tenth as many, rounded up, are for validation.
+    /// Training episodes; a tenth as many, rounded up, are recorded for validation.
     pub episodes: usize,
-    /// Rows of an episode: one more than its transitions.
+    /// Rows per episode: one more than transitions.
     pub rows: usize,
-    /// The policy file of the ant, where one walks: [`Recipe::needs_expert`].
+    /// The ant's policy file, if [`Recipe::needs_expert`].
     pub expert: Option<Arc<[u8]>>,
 }
 
 impl Recipe {
-    /// The recipe of the published data with a seed; `None` if there is no oracle for the environment or the kind of
-    /// data.
+    /// The recipe of the published data with a seed; `None` if the environment or the kind of data has no
+    /// oracle.
     ///
     /// ```
     /// use album_data::ogbench::TaskName;
@@ -115,7 +115,7 @@ impl Recipe {
         Some(Self { environment, kind, seed, episodes, rows, expert: None })
     }
 
-    /// Whether somebody walks in the recording, so that it needs [`Recipe::expert`].
+    /// Whether the recording has a walking body, which needs [`Recipe::expert`].
     pub fn needs_expert(&self) -> bool {
         self.environment.recipe(&self.kind.to_string()) == Some(RecipeKind::Walk)
     }
@@ -125,7 +125,7 @@ impl Recipe {
         format!("{}-{}-v0", self.environment.name, self.kind)
     }
 
-    /// The file of one of the two datasets.
+    /// The file of one split.
     pub fn file(&self, folder: &Path, split: Split) -> PathBuf {
         let suffix = match split {
             Split::Train => "",
@@ -134,7 +134,7 @@ impl Recipe {
         folder.join(format!("{}{suffix}.npz", self.name()))
     }
 
-    /// Number of episodes in one of the two datasets.
+    /// Number of episodes in one split.
     pub fn episodes_of(&self, split: Split) -> usize {
         match split {
             Split::Train => self.episodes,
@@ -157,7 +157,7 @@ impl Recipe {
         }
     }
 
-    /// What tells experts apart.
+    /// A number that identifies the expert.
     fn expert_number(&self) -> Option<i64> {
         self.expert.as_ref().map(|bytes| rng::fnv1a(bytes) as i64)
     }
@@ -177,7 +177,7 @@ impl Recipe {
         let mut stamp = vec![
             ("version of the recipe", VERSION),
             ("kind of data", kind),
-            // These two tell the environments apart.
+            // These two identify the environment.
             ("environment", self.environment.observation_dim as i64),
             ("environment", self.environment.qpos_dim as i64),
             ("split", number),
@@ -186,14 +186,14 @@ impl Recipe {
             ("rows", self.rows as i64),
         ];
         if self.needs_expert() {
-            // The mazes have the same numbers in them.
+            // All mazes have the same dimensions, so their names are hashed.
             stamp.push(("maze", rng::fnv1a(self.environment.name.as_bytes()) as i64));
         }
         stamp.extend(self.expert_number().map(|number| ("expert", number)));
         stamp
     }
 
-    /// The seeds of all episodes of a dataset, in order; more episodes do not change the first.
+    /// The seeds of all episodes of a split, in order; more episodes do not change the first.
     fn seeds(&self, split: Split) -> Vec<u64> {
         let split_name = match split {
             Split::Train => "train",
@@ -203,7 +203,7 @@ impl Recipe {
         (0..self.episodes_of(split)).map(|_| stream.next_u64()).collect()
     }
 
-    /// The arrays of a file: name, type, and numbers in a row (`None`: the rows are numbers).
+    /// The arrays of a file: name, type, and numbers per row (`None` for scalars).
     fn columns(&self) -> Vec<(&'static str, DType, Option<usize>)> {
         let environment = self.environment;
         let mut columns = vec![

@@ -1,4 +1,4 @@
-//! Recording with several processes, from where the last attempt stopped.
+//! Recording with several processes, resuming where the last attempt stopped.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,21 +15,21 @@ use crate::python::workers::{Event as WorkerEvent, OUT_OF_TURN, Workers};
 use crate::python::{Limits, Python, Suite};
 use crate::recording::work;
 
-/// Processes that may fail at one chunk.
+/// Number of processes that may fail on the same chunk.
 const LOSSES: usize = 3;
 
-/// How often the request to stop is checked.
+/// How often the stop request is checked.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Progress of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// This many episodes exist.
+    /// Number of episodes recorded so far.
     Recorded {
-        /// Of both datasets.
+        /// Recorded episodes of both splits.
         episodes: usize,
-        /// All that are to be recorded.
+        /// Total number of episodes.
         of: usize,
     },
     /// A process died or hung; another one repeats its chunk.
@@ -47,37 +47,37 @@ pub enum Event<'a> {
 /// How a recording ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Both files are there.
+    /// Both files are complete.
     Done {
-        /// Versions of the packages that recorded what was missing.
+        /// Versions of the packages that recorded the missing episodes.
         packages: String,
     },
     /// It was stopped; complete chunks are kept.
     Stopped {
-        /// Episodes in them.
+        /// Episodes in complete chunks.
         episodes: usize,
-        /// All that are to be recorded.
+        /// Total number of episodes.
         of: usize,
     },
 }
 
-/// Records the files of a recipe that do not exist yet.
+/// Records the missing files of a recipe.
 pub struct Recorder<'a> {
-    /// What to record.
+    /// The recipe.
     pub recipe: &'a Recipe,
-    /// Where the files go.
+    /// Folder for the files.
     pub folder: &'a Path,
-    /// A Python that has `ogbench`.
+    /// A Python with `ogbench`.
     pub python: &'a Python,
     /// Number of processes.
     pub workers: NonZero<usize>,
-    /// Episodes of a chunk, which is what an interruption loses at most per process.
+    /// Episodes per chunk, the most that an interruption loses per process.
     pub chunk: NonZero<usize>,
     /// How long a process may take to start, and to record one episode.
     pub limits: Limits,
-    /// Asked several times a second whether to stop.
+    /// Polled several times a second.
     pub stop: &'a dyn Fn() -> bool,
-    /// Is told about progress.
+    /// Receives progress events.
     pub observer: &'a mut dyn FnMut(Event<'_>),
 }
 
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Recorder<'_> {
     }
 }
 
-/// A chunk that a process is recording, and the episodes of it so far.
+/// A chunk being recorded, and its episodes so far.
 struct Job {
     chunk: Chunk,
     recorded: usize,
@@ -101,7 +101,7 @@ impl Recorder<'_> {
     /// An episode takes seconds; on an overloaded machine, perhaps a minute.
     pub const LIMITS: Limits = Limits { start: Duration::from_secs(300), answer: Duration::from_secs(600) };
 
-    /// Records until both files are there, or until it is stopped.
+    /// Records until both files are complete, or until stopped.
     pub fn record(mut self) -> Result<Outcome, RecordError> {
         let mut missing = Vec::new();
         for split in [Split::Train, Split::Validation] {
@@ -116,7 +116,7 @@ impl Recorder<'_> {
         let chunks: Vec<Chunk> =
             missing.iter().flat_map(|&split| Chunk::all(self.recipe, split, self.chunk.get())).collect();
         let of: usize = chunks.iter().map(|chunk| chunk.seeds.len()).sum();
-        // Anything but a complete chunk is recorded again.
+        // Incomplete chunks are recorded again.
         let todo: VecDeque<Chunk> =
             chunks.iter().filter(|chunk| chunk.check(self.recipe, &work).is_err()).cloned().collect();
         let ran = self.run(todo, of, &work);
@@ -139,7 +139,7 @@ impl Recorder<'_> {
         Ok(Outcome::Done { packages })
     }
 
-    /// What the processes run; they read the expert from the work folder.
+    /// The suite of the processes, which read the expert from the work folder.
     fn suite(&self, work: &Path) -> Result<Suite, RecordError> {
         let Recipe { environment, kind, rows, expert, .. } = self.recipe;
         let kind = kind.to_string();
@@ -156,7 +156,7 @@ impl Recorder<'_> {
         })
     }
 
-    /// Records chunks, and returns how many of all episodes are in complete chunks then.
+    /// Records chunks, and returns the number of episodes in complete chunks.
     fn run(&mut self, mut todo: VecDeque<Chunk>, of: usize, work: &Path) -> Result<usize, RecordError> {
         let mut complete = of - todo.iter().map(|chunk| chunk.seeds.len()).sum::<usize>();
         (self.observer)(Event::Recorded { episodes: complete, of });

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Recipe;
 
-/// The exploration of one episode.
+/// The exploration noise of one episode.
 #[derive(Debug, Clone)]
 pub(super) struct Explorer {
     rng: ChaCha8Rng,
@@ -15,14 +15,14 @@ pub(super) struct Explorer {
 }
 
 impl Explorer {
-    /// The stream of an episode follows from its number.
+    /// The random stream of an episode follows from its index.
     pub fn new(recipe: &Recipe, episode: usize) -> Self {
         let mut rng = rng::stream(recipe.seed, "record/exploration");
         rng.set_stream(episode as u64);
         Self { rng, noise: recipe.noise, epsilon: recipe.epsilon }
     }
 
-    /// An action drawn uniformly.
+    /// Draws a uniformly random action.
     pub fn random(&mut self, space: &ActionSpace, action: &mut Vec<f32>) {
         match space {
             ActionSpace::Discrete { n } => action.push(rng::below(&mut self.rng, *n as u64) as f32),
@@ -35,8 +35,8 @@ impl Explorer {
         }
     }
 
-    /// Replaces the policy's action, or adds noise to it, and clips it to its bounds: what the environment gets is what
-    /// is recorded.
+    /// Replaces the policy's action or adds noise to it, and clips the result: the recorded action is what
+    /// the environment received.
     pub fn disturb(&mut self, space: &ActionSpace, action: &mut Vec<f32>) {
         if self.epsilon > 0.0 && rng::unit(&mut self.rng) < self.epsilon {
             action.clear();

@@ -1,4 +1,5 @@
-//! Minari's layout: `data/main_data.hdf5` and `data/metadata.json`, written by Python, which has HDF5.
+//! Minari's layout: `data/main_data.hdf5` and `data/metadata.json`, written by Python, which has an HDF5
+//! library.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,14 +13,14 @@ use crate::recording::play::RecordError;
 
 const SCRIPT: &str = include_str!("minari.py");
 
-/// Refuses a Python that has no HDF5, before anything is recorded.
+/// Refuses a Python without HDF5 before anything is recorded.
 pub fn check_minari(python: &Python) -> Result<(), RecordError> {
     run(python, &["check"])
 }
 
-/// Turns a recorded file into a dataset folder of Minari. The folder appears as a whole or not at all.
+/// Converts a recorded file to a Minari dataset folder, atomically.
 ///
-/// Observations are those of the file: one row of numbers, whatever the space of the environment was.
+/// Observations are flat vectors as in the file, whatever the environment's observation space.
 pub fn write_minari(
     file: &Path,
     folder: &Path,
@@ -33,7 +34,7 @@ pub fn write_minari(
             serde_json::json!({"type": "Discrete", "dtype": "int64", "start": 0, "n": n})
         }
         ActionSpace::Continuous { low, high } => {
-            // JSON has no infinity; Python's reader, which Minari uses, has.
+            // JSON has no infinity, but Python's reader, which Minari uses, accepts it.
             let bounds = |bounds: &[f32]| bounds.iter().map(|x| x.to_string()).collect::<Vec<_>>();
             serde_json::json!({"type": "Box", "dtype": "float32", "low": bounds(low), "high": bounds(high)})
         }

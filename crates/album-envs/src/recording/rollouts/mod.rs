@@ -1,11 +1,13 @@
 //! Datasets of any environment and policy: `album data record`.
 //!
-//! Episodes run side by side in an [`EnvPool`](crate::EnvPool). Everything that an episode depends on follows from the
-//! recipe's seed and the episode's number: its reset, its exploration, and what the policy draws. So the file is the
-//! same for any number of workers and after any interruption, and more episodes begin with the same ones.
+//! Episodes run in parallel in an [`EnvPool`](crate::EnvPool). The reset, the exploration noise and the
+//! policy's random draws follow from the recipe's seed and the index of the episode. So the file is the same
+//! for any number of workers and after any interruption, and a longer recording starts with the same
+//! episodes.
 //!
 //! A row of the file is a transition: `observations`, `actions` in physical units (or indices), `rewards`,
-//! `next_observations`, `terminals` (the environment ended the episode), `timeouts` (it was cut) and `episode_ids`.
+//! `next_observations`, `terminals` (the environment terminated the episode), `timeouts` (it was truncated)
+//! and `episode_ids`.
 
 mod explore;
 mod minari;
@@ -27,28 +29,28 @@ pub use minari::{check_minari, write_minari};
 pub use python_policy::PythonPolicy;
 pub use recorder::{Outcome, Progress, Recorder, Summary};
 
-/// Everything that a recording depends on, besides the versions of the packages.
+/// Everything that a recording depends on, besides the package versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recipe {
-    /// The environment, and what its file holds if it is in one.
+    /// The environment, with a hash of its file if it has one.
     pub env: String,
-    /// The policy, and what identifies its weights or its file.
+    /// The policy, with a hash of its weights or file.
     pub policy: String,
-    /// Seed of all randomness.
+    /// The recording seed.
     pub seed: u64,
     /// Number of episodes.
     #[serde(skip)]
     pub episodes: usize,
-    /// Steps after which an episode is cut, if the environment does not cut it before.
+    /// Steps after which an episode is truncated, unless the environment does so earlier.
     pub max_steps: Option<usize>,
-    /// Standard deviation of normal noise on each number of an action, in halves of its range.
+    /// Standard deviation of Gaussian noise on each action component, as a fraction of half its range.
     pub noise: f64,
-    /// Share of actions that are drawn uniformly instead.
+    /// Fraction of actions that are replaced by uniformly random ones.
     pub epsilon: f64,
 }
 
 impl Recipe {
-    /// Refuses what cannot be recorded in an environment: exploration that its actions do not allow.
+    /// Refuses exploration that the action space does not allow.
     pub fn check(&self, shape: &EnvShape, random: bool) -> Result<(), EnvError> {
         let refuse = |text: String| Err(EnvError::BadSpec(text));
         if !(0.0..=1.0).contains(&self.epsilon) {
@@ -74,9 +76,9 @@ impl Recipe {
         }
     }
 
-    /// What identifies the data: all but the number of episodes.
+    /// The identity of the data: everything but the number of episodes.
     fn text(&self, versions: &str) -> String {
-        // Numbers and text always have a form in JSON.
+        // Numbers and strings always serialise.
         let recipe = serde_json::to_string(self).unwrap_or_default();
         format!("{recipe}\n{versions}\n")
     }
@@ -88,7 +90,7 @@ impl Recipe {
     }
 }
 
-/// Where a policy is asked for an action.
+/// The situation in which a policy is asked for an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// The slot of the pool.
@@ -99,13 +101,13 @@ pub struct Turn {
     pub step: u64,
 }
 
-/// A policy as a function: observations row by row and their turns in, an action for each appended to the vector, in
+/// A policy as a function: takes observations row by row and their turns, and appends an action for each, in
 /// physical units or as an index.
 pub type Act<'a> = dyn FnMut(&[f32], &[Turn], &mut Vec<f32>) -> Result<(), EnvError> + 'a;
 
-/// Who acts.
+/// The behaviour policy.
 pub enum Policy<'a> {
-    /// Uniformly drawn actions.
+    /// Uniformly random actions.
     Random,
     /// Any function.
     Acting(Box<Act<'a>>),

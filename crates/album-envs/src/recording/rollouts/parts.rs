@@ -1,4 +1,4 @@
-//! Episodes on the disk: in parts while they are recorded, in one file at the end.
+//! Episodes on disk: in parts during the recording, in one file at the end.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// All parts of so many episodes.
+    /// All parts for this number of episodes.
     pub fn all(episodes: usize, size: usize) -> Vec<Self> {
         let part = |first: usize| {
             let count = size.min(episodes - first);
@@ -36,12 +36,12 @@ impl Part {
         (0..episodes).step_by(size.max(1)).map(part).collect()
     }
 
-    /// Writes the part, as a whole or not at all.
+    /// Writes the part atomically.
     pub fn write(&self, work: &Path, shape: &EnvShape, episodes: &[Episode]) -> Result<(), DataError> {
         let (dim, width) = (shape.observation_dim, shape.action_dim());
         let steps: usize = episodes.iter().map(|episode| episode.rewards.len()).sum();
         let mut npz = NpzWriter::create_stored(work.join(&self.name))?;
-        // The first rows of an episode, or the last.
+        // All rows of each episode but the last, or all but the first.
         let rows = |from: usize| -> Vec<f32> {
             let of = |e: &Episode| e.observations[from * dim..(from + e.rewards.len()) * dim].to_vec();
             episodes.iter().flat_map(of).collect()
@@ -74,7 +74,7 @@ impl Part {
         let ids = episodes.iter().enumerate();
         let ids: Vec<i64> = ids.flat_map(|(i, e)| vec![(self.first + i) as i64; e.rewards.len()]).collect();
         npz.array_i64("episode_ids", &[steps], &ids)?;
-        // Only for the summary.
+        // Used only for the summary.
         let count = [episodes.len()];
         let lengths: Vec<i64> = episodes.iter().map(|e| e.rewards.len() as i64).collect();
         npz.array_i64("lengths", &count, &lengths)?;

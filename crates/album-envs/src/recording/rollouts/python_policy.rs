@@ -1,4 +1,4 @@
-//! A policy that is a function of a Python file.
+//! A policy defined by a function in a Python file.
 
 use std::path::Path;
 
@@ -10,12 +10,11 @@ use crate::error::EnvError;
 use crate::pool::{Answer, EnvPool};
 use crate::python::{Limits, Python, Suite, WorkerError, WorkerPool};
 
-/// A function of a Python file that maps an observation to an action, in its own worker processes.
+/// A function in a Python file that maps an observation to an action, running in its own worker processes.
 ///
-/// It takes the observation as a row of numbers, and as a second argument, if it has one, a NumPy generator that follows
-/// from the episode's seed.
+/// It takes the observation as a flat vector and, optionally, a NumPy generator seeded by the episode's seed.
 ///
-/// To the workers it is an environment whose actions are observations.
+/// The workers see it as an environment with actions and observations swapped.
 #[derive(Debug)]
 pub struct PythonPolicy {
     pool: WorkerPool,
@@ -23,7 +22,7 @@ pub struct PythonPolicy {
 }
 
 impl PythonPolicy {
-    /// Loads the function `function` of a file, for an environment of this shape and as many workers as that has.
+    /// Loads the function `function` of a file, for an environment of this shape and with as many workers.
     pub fn open(
         path: &Path,
         function: &str,
@@ -65,7 +64,7 @@ impl PythonPolicy {
         Ok(())
     }
 
-    /// Waits for so many answers.
+    /// Waits for this many answers.
     fn gather(&mut self, count: usize) -> Result<Vec<(usize, Vec<f32>)>, EnvError> {
         let mut found = Vec::new();
         while found.len() < count {

@@ -1,4 +1,4 @@
-//! Recording episodes side by side, from where the last attempt stopped.
+//! Recording of parallel episodes, resuming where the last attempt stopped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -15,44 +15,44 @@ use crate::pool::{Answer, EnvPool};
 use crate::recording::play::RecordError;
 use crate::recording::work;
 
-/// Times that an episode may be lost.
+/// How often an episode may fail.
 const LOSSES: usize = 3;
 
-/// Episodes of a part: what an interruption loses at most.
+/// Episodes per part, the most that an interruption loses.
 const PART: usize = 20;
 
 /// Progress of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
-    /// This many episodes are recorded.
+    /// Number of episodes recorded so far.
     Recorded {
-        /// So many.
+        /// Recorded episodes.
         episodes: usize,
-        /// Of all.
+        /// Total number of episodes.
         of: usize,
     },
     /// A worker died or hung; its episode is repeated.
     Lost {
-        /// What happened.
+        /// The reason.
         reason: &'a str,
     },
 }
 
-/// The episodes of a recording in numbers.
+/// Statistics of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Episodes.
+    /// Number of episodes.
     pub episodes: usize,
-    /// Steps of all of them.
+    /// Total number of steps.
     pub steps: usize,
-    /// Mean, least and greatest sum of rewards.
+    /// Mean return.
     pub return_mean: f64,
-    /// The least.
+    /// Smallest return.
     pub return_min: f64,
-    /// The greatest.
+    /// Largest return.
     pub return_max: f64,
-    /// The share of episodes that ended in success; `None` if the environment knows of no success.
+    /// The success rate; `None` if the environment does not report success.
     pub success: Option<f64>,
 }
 
@@ -65,24 +65,24 @@ pub enum Outcome {
     Kept,
     /// It was stopped; complete parts are kept.
     Stopped {
-        /// Episodes in them.
+        /// Episodes in complete parts.
         episodes: usize,
-        /// Where they are.
+        /// The folder with the parts.
         work: PathBuf,
     },
 }
 
 /// Records the episodes of a recipe into one file.
 pub struct Recorder<'a> {
-    /// What to record.
+    /// The recipe.
     pub recipe: &'a Recipe,
-    /// Where episodes run.
+    /// The environments.
     pub envs: &'a mut dyn EnvPool,
-    /// Who acts.
+    /// The behaviour policy.
     pub policy: Policy<'a>,
-    /// Asked several times a second whether to stop.
+    /// Polled several times a second.
     pub stop: &'a dyn Fn() -> bool,
-    /// Is told about progress.
+    /// Receives progress events.
     pub observer: &'a mut dyn FnMut(Progress<'_>),
 }
 
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Recorder<'_> {
     }
 }
 
-/// An episode under way in a slot.
+/// An episode running in a slot.
 struct Running {
     number: usize,
     losses: usize,
@@ -104,8 +104,8 @@ struct Running {
 }
 
 impl Recorder<'_> {
-    /// Records into `path` and returns what was recorded. An existing file of another recipe is an error, and is left
-    /// as it is.
+    /// Records into `path` and returns the outcome. An existing file of another recipe is an error and left
+    /// untouched.
     pub fn record(mut self, path: &Path) -> Result<Outcome, RecordError> {
         let shape = self.envs.shape().clone();
         self.recipe.check(&shape, matches!(self.policy, Policy::Random))?;
@@ -270,7 +270,7 @@ pub(super) fn other(path: &Path, found: Option<&str>, expected: &str) -> EnvErro
     EnvError::OtherData { path: path.to_path_buf(), found, expected }
 }
 
-/// Makes sure that the parts in a folder are of this recipe, and notes it in a new one.
+/// Checks that the parts in a folder belong to this recipe, and records it in a new folder.
 fn same_recipe(work: &Path, text: &str) -> Result<(), RecordError> {
     let path = work.join("recipe");
     match fs::read_to_string(&path) {

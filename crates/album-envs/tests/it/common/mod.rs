@@ -1,4 +1,4 @@
-//! Running episodes in workers.
+//! Runs episodes in workers.
 #![allow(dead_code)] // each test file uses a part of it
 #![allow(clippy::unwrap_used)] // a helper of tests
 
@@ -17,7 +17,7 @@ pub const FAMILIES: [&str; 7] = [
     "puzzle-3x3-play-singletask-v0",
 ];
 
-/// The interpreter with ogbench; without it, the test is skipped with a note.
+/// The interpreter with ogbench; without it, the test is reported as skipped.
 pub fn python() -> Option<Python> {
     match std::env::var_os("ALBUM_PYTHON") {
         Some(path) => Some(Python::at(path)),
@@ -33,12 +33,12 @@ pub fn workers(python: &Python, task: &str, workers: usize) -> WorkerPool {
     WorkerPool::new(Suite::ogbench(&task.parse().unwrap()), workers, python, Limits::default()).unwrap()
 }
 
-/// Limits that a test can wait for.
+/// Time limits short enough for a test.
 pub fn short() -> Limits {
     Limits { start: Duration::from_secs(5), answer: Duration::from_millis(400) }
 }
 
-/// The next answers; a test that waits for a minute has failed.
+/// The next answers; fails after a minute.
 pub fn answers(envs: &mut WorkerPool) -> Vec<(usize, Answer)> {
     for _ in 0..120 {
         let answers = envs.wait().unwrap();
@@ -57,8 +57,8 @@ pub struct Run {
     pub steps: Vec<Step>,
 }
 
-/// Runs an episode for each seed in whichever slot is free, with actions that depend on the
-/// episode's seed and step alone, for at most `length` steps. Lost episodes are repeated.
+/// Runs an episode for each seed in any free slot, for at most `length` steps, with actions that depend only
+/// on the seed and the step. Lost episodes are repeated.
 pub fn run(envs: &mut WorkerPool, seeds: &[u64], length: usize) -> (Vec<Run>, Vec<String>) {
     let dim = envs.shape().action_dim();
     let mut waiting: Vec<usize> = (0..seeds.len()).rev().collect();
@@ -104,7 +104,7 @@ pub fn run(envs: &mut WorkerPool, seeds: &[u64], length: usize) -> (Vec<Run>, Ve
     }
 }
 
-/// An action of the policy that [`run`] follows; some components are beyond ±1.
+/// The action of the policy in [`run`]; some components are beyond ±1.
 pub fn action(seed: u64, step: usize, dim: usize) -> Vec<f32> {
     let mut stream = rng::stream(seed, "test actions");
     rand_chacha::ChaCha8Rng::set_stream(&mut stream, step as u64);

@@ -28,8 +28,8 @@ impl Fake {
         Self { folder: folder.to_path_buf() }
     }
 
-    /// An interpreter that runs `before` ahead of each chunk, whose name is `$name`, and notes the names of all chunks it
-    /// was asked for.
+    /// An interpreter that runs `before` ahead of each chunk, whose name is `$name`, and records the names of
+    /// all requested chunks.
     pub fn python(&self, name: &str, before: &str) -> PathBuf {
         let path = self.folder.join(name);
         let store = self.folder.display();
@@ -57,7 +57,7 @@ done
         path
     }
 
-    /// Chunks that were asked for since the last call.
+    /// Chunks requested since the last call.
     pub fn asked(&self) -> Vec<String> {
         let path = self.folder.join("asked");
         let text = fs::read_to_string(&path).unwrap_or_default();

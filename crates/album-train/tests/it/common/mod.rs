@@ -21,7 +21,7 @@ use album_train::{
 
 pub const STEPS: u64 = 200;
 
-/// An evaluation in the background then lasts for some dozens of updates.
+/// Makes a background evaluation last for some dozens of updates.
 const SLOW: Duration = Duration::from_micros(300);
 
 pub fn task() -> TaskName {
@@ -35,7 +35,7 @@ pub fn dataset(dir: &Path) -> Dataset {
     load_task(&path, &task()).unwrap()
 }
 
-/// PointMaze with a short horizon, as slow as asked.
+/// PointMaze with a short horizon and an artificial delay.
 #[derive(Debug, Clone)]
 pub struct Short(PointMaze, usize, Duration, EnvShape);
 
@@ -84,7 +84,7 @@ pub fn identity(dataset: &Dataset, seed: u64) -> Identity {
     Identity::new(task().to_string(), "album", seed, dataset, "k = 5\n")
 }
 
-/// What a test changes about a run.
+/// Options of a test run.
 pub struct Options<'a> {
     pub seed: u64,
     pub threads: usize,
@@ -95,7 +95,7 @@ pub struct Options<'a> {
     pub observer: &'a mut dyn FnMut(&Event<'_>),
 }
 
-/// Begins a run in an empty place, and otherwise resumes it.
+/// Starts a run in an empty directory, otherwise resumes it.
 pub fn run_with(dataset: &Dataset, path: &Path, options: Options<'_>) -> Result<RunResult, TrainError> {
     let mut agent = agent(dataset, options.seed, options.threads);
     train(dataset, path, &mut agent, options)
@@ -153,7 +153,7 @@ pub fn plain<'a>() -> Options<'a> {
     }
 }
 
-/// All that must be bit-identical between runs, by file name.
+/// Everything that must be bit-identical between runs, by file name.
 pub fn content(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let saved = fs::read_dir(path.join("checkpoints")).unwrap().map(|entry| entry.unwrap().file_name());
     let last = saved.max().unwrap().into_string().unwrap();
@@ -169,12 +169,12 @@ pub fn content(path: &Path) -> BTreeMap<String, Vec<u8>> {
     .collect()
 }
 
-/// The result without what depends on the clock.
+/// The result without timings.
 pub fn timeless(result: RunResult) -> RunResult {
     RunResult { ms_per_step: 0.0, wall_seconds: 0.0, eval_seconds: 0.0, ..result }
 }
 
-/// Asserts that two runs left the same.
+/// Asserts that two runs left the same files.
 pub fn assert_same(a: &Path, b: &Path) {
     let (a, b) = (content(a), content(b));
     assert!(a.keys().eq(b.keys()), "{:?} {:?}", a.keys(), b.keys());
