@@ -20,8 +20,9 @@ use std::time::Instant;
 
 const USAGE: &str = "usage: cargo xtask <task>
 
-  test          formatting, all tests with doc tests, clippy, documentation; lists what was skipped, and why.
+  test          all tests with doc tests, and those of the Python package; lists what was skipped, and why.
                 ALBUM_REQUIRE=slurm,browser,python,strace: a test skipped for want of these fails instead
+  lint          formatting, clippy without warnings, documentation
   test-highs    the tests of the Cargo feature `highs`, which builds HiGHS from source (needs a C++ compiler)
   test-python   only the tests of the Python package album_rl, in a wheel made of what `test` has compiled
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = std::env::args().skip(2).collect();
     let result = match task.as_str() {
         "test" => test::run_all(),
+        "lint" => test::lint(),
         "test-highs" => test::highs(),
         "bench-solve" => bench_solve(&rest),
         "bench-peers" => bench_peers::run_all(&rest),
@@ -61,7 +63,8 @@ fn main() -> ExitCode {
         "storm" => storm::run_task(&rest),
         "test-python" => python::WHEEL
             .set_up()
-            .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt"))),
+            .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt")))
+            .map(|said| eprint!("{said}")),
         "setup" => [python::TESTS, python::OGBENCH, python::WHEEL]
             .into_iter()
             .try_for_each(|environment| environment.set_up().map(|_| ())),
@@ -109,6 +112,18 @@ fn run(what: &str, mut command: Command) -> Result<(), String> {
     }
     eprintln!("== {what}: done in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// The same for a command that runs beside others: its output is returned, or in the error.
+fn captured(what: &str, mut command: Command) -> Result<String, String> {
+    let start = Instant::now();
+    let output = command.output().map_err(|e| format!("{what}: cannot start {command:?}: {e}"))?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    if !output.status.success() {
+        return Err(format!("{what} failed ({}): {command:?}\n{said}", output.status));
+    }
+    Ok(format!("== {what}\n{said}== {what}: done in {:.0} s\n", start.elapsed().as_secs_f64()))
 }
 
 /// Whether a program is there and says so.

@@ -1,6 +1,6 @@
 //! Private Python environments under `target/`, each with pinned packages.
 
-use crate::{command, root, run, target};
+use crate::{captured, command, root, run, target};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,23 +53,23 @@ impl Environment {
     }
 }
 
-/// Builds the package album_rl from what the workspace's tests have compiled, installs it and runs its tests.
-pub fn test_package(interpreter: &Path, log: &Path) -> Result<(), String> {
+/// Builds the package album_rl from what the workspace's tests have compiled, installs it and runs its tests; what they
+/// said.
+pub fn test_package(interpreter: &Path, log: &Path) -> Result<String, String> {
     let wheels = target().join("wheels");
     let _ = fs::remove_dir_all(&wheels);
     let mut maturin = python(interpreter, &["maturin", "build", "--quiet", "--compatibility", "linux"]);
     maturin.args(["--features", "workspace-features", "--interpreter"]).arg(interpreter);
     maturin.arg("--out").arg(&wheels).env("CARGO_TARGET_DIR", target());
-    run("album_rl: wheel", maturin)?;
     let mut pip = python(interpreter, &["pip", "install", "--quiet", "--no-deps", "--force-reinstall"]);
     pip.args(["--no-index", "--disable-pip-version-check", "--find-links"]).arg(&wheels).arg("album-rl");
-    run("album_rl: pip install", pip)?;
     let mut tests = python(interpreter, &["pytest"]);
     tests.env("ALBUM_BINARY", target().join("debug/album")).env(album_testing::LOG, log);
     if let Ok(with_onnxruntime) = TESTS.set_up() {
         tests.env("ALBUM_TEST_PYTHON", with_onnxruntime);
     }
-    run("album_rl: tests", tests)
+    let steps = [("album_rl: wheel", maturin), ("album_rl: pip install", pip), ("album_rl: tests", tests)];
+    steps.into_iter().map(|(what, command)| captured(what, command)).collect()
 }
 
 /// A module of an environment, in the folder of the package.

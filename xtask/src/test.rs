@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must pass, and a closing list of results and skips.
+//! `cargo xtask test`: all tests, and a closing list of results and skips; `cargo xtask lint`: what needs no run.
 
 use crate::{cargo, python, run, slurm, target};
 use album_testing::{LOG, REQUIRE, required};
@@ -10,7 +10,6 @@ pub fn run_all() -> Result<(), String> {
     let start = Instant::now();
     let log = target().join("skipped.txt");
     let _ = std::fs::remove_file(&log);
-    run("formatting", cargo(&["fmt", "--all", "--check"]))?;
     let mut skipped = Vec::new();
     // pip waits for the network, the compiler for the processor.
     let (pythons, built) = std::thread::scope(|scope| {
@@ -39,22 +38,27 @@ pub fn run_all() -> Result<(), String> {
     if let Some(cluster) = &cluster {
         cluster.reach(&mut test);
     }
-    let (results, passed) = follow("tests", test)?;
+    // The package waits for pip and one core at a time, so it goes beside the tests; what it says comes after them.
+    let ((results, passed), packaged) = std::thread::scope(|scope| {
+        let packaged = match wheel {
+            Ok(interpreter) => Ok(scope.spawn({
+                let log = &log;
+                move || python::test_package(&interpreter, log)
+            })),
+            Err(reason) => Err(missing("python", &reason)?),
+        };
+        let tested = follow("tests", test)?;
+        let packaged = match packaged {
+            Ok(thread) => thread.join().map_err(|_| "the tests of Python panicked".to_owned())?,
+            Err(skip) => {
+                skipped.push(skip);
+                Ok(String::new())
+            }
+        };
+        Ok::<_, String>((tested, packaged))
+    })?;
     drop(cluster);
-    let packaged = match wheel {
-        Ok(interpreter) => python::test_package(&interpreter, &log),
-        Err(reason) => {
-            skipped.push(missing("python", &reason)?);
-            Ok(())
-        }
-    };
-    // After the tests, whose results are the news.
-    let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
-    clippy.args(["--", "-D", "warnings"]);
-    let linted = run("clippy", clippy);
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
-    doc.env("RUSTDOCFLAGS", "-D warnings");
-    let documented = run("documentation", doc);
+    let packaged = packaged.inspect(|said| eprint!("{said}"));
 
     eprintln!("== results");
     results.iter().for_each(|line| eprintln!("{line}"));
@@ -62,9 +66,20 @@ pub fn run_all() -> Result<(), String> {
     skipped.sort();
     eprintln!("== skipped: {}", if skipped.is_empty() { "nothing" } else { "" });
     skipped.iter().for_each(|line| eprintln!("{line}"));
-    passed.and(packaged).and(linted).and(documented)?;
+    passed.and(packaged)?;
     eprintln!("== all passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Formatting, clippy and documentation. Apart from [`run_all`], because clippy analyses every dependency once more.
+pub fn lint() -> Result<(), String> {
+    run("formatting", cargo(&["fmt", "--all", "--check"]))?;
+    let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
+    clippy.args(["--", "-D", "warnings"]);
+    let linted = run("clippy", clippy);
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    linted.and(run("documentation", doc))
 }
 
 /// Tests that take HiGHS from the Cargo feature `highs`. Apart from [`run_all`], because compiling HiGHS takes longer
