@@ -1,4 +1,5 @@
-//! `cargo xtask audit`: what a release promises beyond its tests: licences, and the oldest compiler.
+//! `cargo xtask audit`: what a release guarantees beyond its tests: licences, and the oldest supported
+//! compiler.
 
 use crate::{answers, cargo, cargo_of, run, target};
 
@@ -12,7 +13,7 @@ pub fn run_task() -> Result<(), String> {
     licences.and(oldest_compiler())
 }
 
-/// A build with the compiler of `rust-version`, where it is installed.
+/// A build with the compiler of `rust-version`, if installed.
 fn oldest_compiler() -> Result<(), String> {
     let version = env!("CARGO_PKG_RUST_VERSION");
     if !answers("cargo", &[&format!("+{version}"), "--version"]) {

@@ -1,13 +1,13 @@
-//! `cargo xtask bench-peers [AGENT...]`: the same training step by album and by its peers, in turns.
+//! `cargo xtask bench-peers [AGENT...]`: the same training step in album and in other frameworks, in turns.
 
 use crate::{cargo, python, root, run, target};
 use std::path::Path;
 use std::process::Command;
 
-/// Rounds; each program runs once per round, because a shared machine is never equally fast twice.
+/// Number of rounds; each program runs once per round, because the speed of a shared machine varies.
 const ROUNDS: usize = 9;
 
-/// The agents that have peers.
+/// The agents with peer implementations.
 const AGENTS: [&str; 4] = ["album", "iql", "rebrac", "fql"];
 
 pub fn run_all(agents: &[String]) -> Result<(), String> {
@@ -23,7 +23,7 @@ pub fn run_all(agents: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The programs that take turns: their names and how they are run.
+/// The programs that take turns: names and command lines.
 fn contestants(agent: &str, album: &Path, python: &Path) -> Vec<(&'static str, Vec<String>)> {
     let command = |program: &Path, arguments: &[&str]| {
         let arguments = arguments.iter().map(|x| (*x).to_owned());
@@ -45,8 +45,8 @@ fn contestants(agent: &str, album: &Path, python: &Path) -> Vec<(&'static str, V
     ]
 }
 
-/// A comparison means something only if all compute the same: the peers repeat the traces that album's tests repeat. Of
-/// ALBUM, JAX itself recorded the trace.
+/// A comparison is meaningful only if all compute the same: the peers reproduce the traces of album's tests.
+/// For ALBUM, JAX itself recorded the trace.
 fn check(agent: &str, python: &Path) -> Result<(), String> {
     let data = |path: &str| root().join("crates").join(path);
     let (script, trace) = match agent {
@@ -91,7 +91,8 @@ fn contest(agent: &str, album: &Path, python: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a program that prints a JSON object with `ms_per_step` and a peak memory; one number each is all that is read.
+/// Runs a program that prints a JSON object with `ms_per_step` and a peak memory, and reads these two
+/// numbers.
 fn measure(mut command: Command) -> Result<(f64, f64), String> {
     let output = command.output().map_err(|e| format!("cannot start {command:?}: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout);

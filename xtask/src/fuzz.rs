@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: libFuzzer over every reader, from inputs that album wrote itself.
+//! `cargo xtask fuzz`: libFuzzer on every reader, seeded with inputs that album wrote itself.
 //!
-//! A stable toolchain and a C++ compiler are enough: coverage comes from LLVM's own pass, and an allocator in `fuzz/`
-//! limits memory. `--asan` adds AddressSanitizer, which needs a nightly toolchain.
+//! A stable toolchain and a C++ compiler suffice: coverage comes from LLVM's own pass, and an allocator in
+//! `fuzz/` limits memory. `--asan` adds AddressSanitizer, which needs a nightly toolchain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::{answers, cargo_of, has_nightly, root, run, target};
 
-/// Coverage for libFuzzer, as cargo-fuzz asks for it.
+/// Coverage for libFuzzer, with the flags of cargo-fuzz.
 const COVERAGE: [&str; 8] = [
     "--cfg",
     "fuzzing",
@@ -22,7 +22,7 @@ const COVERAGE: [&str; 8] = [
     "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
 ];
 
-/// On every run: memory in all and at once (with a sanitizer), seconds for one input.
+/// Limits of every run: total memory, memory per allocation (with a sanitizer), seconds per input.
 const LIMITS: [&str; 4] =
     ["-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-timeout=20", "-print_final_stats=1"];
 
@@ -102,7 +102,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
     ))
 }
 
-/// The names of the targets: their files.
+/// The names of the targets, from their files.
 fn targets() -> Result<Vec<String>, String> {
     let folder = root().join("fuzz/fuzz_targets");
     let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?.flatten();
@@ -112,7 +112,7 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Whether this machine has what it takes.
+/// Whether this machine has the necessary tools.
 fn possible(options: &Options) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("it is set up for Linux only".into());
@@ -138,7 +138,7 @@ fn cargo(nightly: bool) -> Command {
     command
 }
 
-/// Builds all targets; the folder of the programs.
+/// Builds all targets and returns the folder of the programs.
 fn build(options: &Options) -> Result<PathBuf, String> {
     let host = host()?;
     let folder = target().join(if options.asan { "fuzz-asan" } else { "fuzz" });
@@ -154,7 +154,7 @@ fn build(options: &Options) -> Result<PathBuf, String> {
     Ok(folder.join(host).join("release"))
 }
 
-/// The name of this platform. With a target named, flags do not reach build scripts.
+/// The host triple. With an explicit target, flags do not reach build scripts.
 pub fn host() -> Result<String, String> {
     let said = Command::new("rustc").arg("-vV").output().map_err(|e| format!("rustc: {e}"))?;
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
@@ -162,7 +162,7 @@ pub fn host() -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".into())
 }
 
-/// Runs one target; how many inputs it saw, and whether all was well.
+/// Runs one target; returns the number of inputs, and whether it found nothing.
 fn fuzz(name: &str, built: &Path, folder: &Path, seconds: u64) -> Result<(u64, bool), String> {
     let of = |part: &str| {
         let path = folder.join(part).join(name);
@@ -180,7 +180,7 @@ fn fuzz(name: &str, built: &Path, folder: &Path, seconds: u64) -> Result<(u64, b
     if dictionary.exists() {
         command.arg(format!("-dict={}", dictionary.display()));
     }
-    // Leaks are what a sanitizer reports of threads that the allocator outlives; memory has its limit.
+    // Leak detection reports threads that the allocator outlives; memory has its own limit.
     command.env("ASAN_OPTIONS", "detect_leaks=0").env("RUST_BACKTRACE", "1");
     if !Path::new("/dev/shm").is_dir() {
         command.env("ALBUM_FUZZ_SCRATCH", &scratch);

@@ -1,7 +1,7 @@
-//! Development tasks. `cargo xtask test` sets up what it needs on a machine that has cargo and python3, and then runs
+//! Development tasks. `cargo xtask test` sets up what it needs on a machine with cargo and python3, and runs
 //! everything that must pass.
 
-#![allow(clippy::print_stderr)] // a development task may end where nobody can read it
+#![allow(clippy::print_stderr)] // a development task may die with its standard error
 
 mod audit;
 mod bench_peers;
@@ -114,6 +114,7 @@ fn run(what: &str, mut command: Command) -> Result<(), String> {
     Ok(())
 }
 
+<<<<<<< HEAD
 /// The same for a command that runs beside others: its output is returned, or in the error.
 fn captured(what: &str, mut command: Command) -> Result<String, String> {
     let start = Instant::now();
@@ -127,6 +128,9 @@ fn captured(what: &str, mut command: Command) -> Result<String, String> {
 }
 
 /// Whether a program is there and says so.
+=======
+/// Whether a program can be run successfully.
+>>>>>>> 6310b23d66a5308dcf12c4950cc7178c3337cb1a
 fn answers(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -138,19 +142,19 @@ fn has_nightly() -> bool {
     answers("cargo", &["+nightly", "--version"])
 }
 
-/// Cargo of another toolchain than the one that runs this.
+/// Cargo of a different toolchain than the current one.
 fn cargo_of(toolchain: &str) -> Command {
     let mut command = command("cargo", &[&format!("+{toolchain}")]);
     command.env_remove("RUSTC").env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
     command
 }
 
-/// Where everything that is built goes.
+/// The build directory.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The workspace.
+/// The workspace root.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }

@@ -5,24 +5,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// An environment: its folder under `target/`, the file with its pins, and what else the tests need.
+/// An environment: its folder under `target/`, the file with its pins, and further packages for the tests.
 #[derive(Clone, Copy)]
 pub struct Environment(&'static str, &'static str, &'static str);
 
-/// NumPy, SciPy and HiGHS, against which the tests check album.
+/// NumPy, SciPy and HiGHS, the references for album's tests.
 pub const TESTS: Environment = Environment("python", "xtask/requirements.txt", "");
-/// What builds HiGHS.
+/// The build tools of HiGHS.
 pub const HIGHS: Environment = Environment("python-highs", "xtask/requirements-highs.txt", "");
 /// JAX and PyTorch.
 pub const PEERS: Environment = Environment("python-peers", "xtask/requirements-peers.txt", "");
-/// What builds the package album_rl, tests it and uses it.
+/// The packages to build, test and use album_rl.
 pub const WHEEL: Environment = Environment("python-wheel", "xtask/requirements-wheel.txt", "");
 /// The real OGBench and gymnasium, as `album setup gymnasium` installs them.
 pub const OGBENCH: Environment =
     Environment("python-ogbench", "crates/album-envs/src/python/suites/requirements.txt", "h5py==3.16.0");
 
 impl Environment {
-    /// Makes the environment unless it is there with the same pins; its interpreter.
+    /// Creates the environment unless it exists with the same pins; returns its interpreter.
     pub fn set_up(self) -> Result<PathBuf, String> {
         let Environment(name, pins, more) = self;
         let folder = target().join(name);
@@ -33,7 +33,7 @@ impl Environment {
         if fs::read_to_string(&stamp).is_ok_and(|made| made == pins) {
             return Ok(interpreter);
         }
-        // Whatever an interrupted set-up left is made anew.
+        // An interrupted set-up is started over.
         let python = if cfg!(windows) { "python" } else { "python3" };
         let mut venv = command(python, &["-I", "-m", "venv", "--clear"]);
         venv.arg(&folder);
@@ -53,9 +53,14 @@ impl Environment {
     }
 }
 
+<<<<<<< HEAD
 /// Builds the package album_rl from what the workspace's tests have compiled, installs it and runs its tests; what they
 /// said.
 pub fn test_package(interpreter: &Path, log: &Path) -> Result<String, String> {
+=======
+/// Builds the package album_rl from the artefacts of the workspace's tests, installs it and runs its tests.
+pub fn test_package(interpreter: &Path, log: &Path) -> Result<(), String> {
+>>>>>>> 6310b23d66a5308dcf12c4950cc7178c3337cb1a
     let wheels = target().join("wheels");
     let _ = fs::remove_dir_all(&wheels);
     let mut maturin = python(interpreter, &["maturin", "build", "--quiet", "--compatibility", "linux"]);
@@ -72,14 +77,14 @@ pub fn test_package(interpreter: &Path, log: &Path) -> Result<String, String> {
     steps.into_iter().map(|(what, command)| captured(what, command)).collect()
 }
 
-/// A module of an environment, in the folder of the package.
+/// Runs a module of an environment, in the folder of the package.
 fn python(interpreter: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(interpreter);
     command.args(["-I", "-m"]).args(args).current_dir(root().join("python"));
     command
 }
 
-/// Lets a command find cmake and libclang.
+/// Makes cmake and libclang available to a command.
 pub fn with_highs(command: &mut Command) -> Result<(), String> {
     let interpreter = HIGHS.set_up()?;
     let bin = interpreter.parent().map(Path::to_path_buf).unwrap_or_default();

@@ -1,11 +1,12 @@
-//! `cargo xtask sanitize`: the crates with unsafe code under LLVM's sanitizers, and every meeting of the pool's threads.
+//! `cargo xtask sanitize`: the crates with unsafe code under LLVM's sanitizers, and the loom model of the
+//! thread pool.
 
 use std::process::Command;
 
 use crate::fuzz::host;
 use crate::{cargo, cargo_of, has_nightly, root, run, target};
 
-/// Tests of the code that is allowed to be unsafe: all of album-nn, and those that read mapped columns.
+/// Tests of the unsafe code: all of album-nn, and those that read mapped columns.
 const TESTS: [(&str, &[&str]); 2] =
     [("album-nn", &["--lib", "--test", "it"]), ("album-data", &["--test", "it", "columns"])];
 
@@ -23,7 +24,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
     }
     for sanitizer in ["address", "thread"] {
         for (package, filter) in TESTS {
-            // Tests that read mapped columns run no threads of their own.
+            // Tests that read mapped columns start no threads.
             if (sanitizer, package) != ("thread", "album-data") {
                 run(&format!("{package} under {sanitizer} sanitizer"), tests(sanitizer, package, filter)?)?;
             }
@@ -32,11 +33,11 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
     model
 }
 
-/// Cargo's tests of a package with a sanitizer.
+/// Runs cargo's tests of a package with a sanitizer.
 fn tests(sanitizer: &str, package: &str, filter: &[&str]) -> Result<Command, String> {
     let mut flags = vec![format!("-Zsanitizer={sanitizer}")];
     if sanitizer == "thread" {
-        // The standard library comes without it: what it does by itself is not seen, what is inlined into album is.
+        // The standard library is not instrumented: only its code inlined into album is checked.
         flags.push("-Cunsafe-allow-abi-mismatch=sanitizer".into());
     }
     let mut command = cargo_of("nightly");
@@ -46,7 +47,7 @@ fn tests(sanitizer: &str, package: &str, filter: &[&str]) -> Result<Command, Str
     Ok(command)
 }
 
-/// The pool's own source on loom's types.
+/// The pool's own source with loom's types.
 fn model() -> Result<(), String> {
     let mut command = cargo(&["test", "--locked", "model::"]);
     command.current_dir(root().join("xtask/loom")).env("CARGO_TARGET_DIR", target().join("loom"));

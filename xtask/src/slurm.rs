@@ -1,7 +1,7 @@
-//! A real Slurm of one node on this machine, for the time of a test.
+//! A real single-node Slurm on this machine, for the duration of a test.
 //!
-//! Everything is private to `target/slurm/`: configuration, munge key and socket, ports that are free, state, logs. So it
-//! works beside a Slurm that the machine belongs to, and for any user.
+//! Everything is private to `target/slurm/`: configuration, munge key and socket, free ports, state, logs. So
+//! it works beside an existing Slurm, and for any user.
 
 use crate::{cargo, command, run, target};
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Debian's packages, and the program of each that is looked for.
+/// Debian's packages, and a program of each to check for.
 const PACKAGES: [(&str, &str); 4] =
     [("munge", "munged"), ("slurmctld", "slurmctld"), ("slurmd", "slurmd"), ("slurm-client", "sbatch")];
 
@@ -46,8 +46,8 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
 
 /// Starts the cluster; dropping it stops the daemons.
 ///
-/// Slurm asks more of a machine than to be installed (a host name, users, ports): where it does not start, that says
-/// nothing about album.
+/// Slurm needs more than being installed (a host name, users, ports): if it does not start, that says nothing
+/// about album.
 pub fn start() -> Result<Cluster, String> {
     let path = with_daemons(None);
     let found = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -80,7 +80,7 @@ impl Cluster {
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         }
-        // Its own folder for each kind; munge wants the key's to be closed to others.
+        // A separate folder for each kind; munge requires the key's to be private.
         for (name, mode) in
             [("munge", 0o700), ("run", 0o755), ("state", 0o755), ("spool", 0o755), ("logs", 0o755)]
         {
@@ -96,7 +96,7 @@ impl Cluster {
         let (conf, socket) = (file("slurm.conf"), file("run/munge.socket"));
         let munged = [
             "--foreground".into(),
-            // The folders above may belong to anybody; this key protects nothing but a test.
+            // The parent folders may belong to anyone; this key protects only a test.
             "--force".into(),
             format!("--socket={socket}"),
             format!("--key-file={}", file("munge/key")),
@@ -123,7 +123,7 @@ impl Cluster {
         let mut command = Command::new(name);
         command.args(args).stdin(Stdio::null()).stdout(out).stderr(err);
         command.env("PATH", with_daemons(None));
-        // A group of its own: Ctrl-C is for this process, which then stops the daemons in order.
+        // In its own process group: Ctrl-C is for this process, which then stops the daemons in order.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().map_err(|e| format!("cannot start {name}: {e}"))?;
@@ -139,7 +139,7 @@ impl Cluster {
         if stopped() { Err("interrupted".into()) } else { Ok(()) }
     }
 
-    /// Lets a command find this Slurm and no other.
+    /// Points a command to this Slurm and no other.
     pub fn reach(&self, command: &mut Command) {
         reach(&self.folder, command);
     }
@@ -167,14 +167,14 @@ fn reach(folder: &Path, command: &mut Command) {
     command.env("SLURM_CONF", folder.join("slurm.conf")).env("PATH", path).env("ALBUM_TEST_SLURM", "1");
 }
 
-/// What a client of Slurm prints; nothing if it fails.
+/// The output of a Slurm client; empty if it fails.
 fn ask(folder: &Path, program: &str, args: &[&str]) -> String {
     let mut command = Command::new(program);
     reach(folder, command.args(args).stdin(Stdio::null()));
     command.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
-/// Jobs would outlive slurmd.
+/// Cancels jobs, which would outlive slurmd.
 fn cancel_jobs(folder: &Path) {
     let queued = || ask(folder, "squeue", &["-h", "-o", "%A"]);
     let left = queued();
@@ -184,7 +184,7 @@ fn cancel_jobs(folder: &Path) {
     until(Duration::from_secs(40), || queued().trim().is_empty());
 }
 
-/// Whether something came true in this time.
+/// Whether a condition became true within this time.
 fn until(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -198,7 +198,8 @@ fn until(time: Duration, mut done: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// One node with two processors, whatever the machine has, and two partitions of which one preempts the other.
+/// One node with two processors, regardless of the machine, and two partitions, one of which preempts the
+/// other.
 fn configuration(folder: &Path) -> Result<String, String> {
     let user = said("id", &["-un"])?;
     let name = said("uname", &["-n"])?;
@@ -247,7 +248,7 @@ PartitionName=urgent Nodes=localhost MaxTime=1-0 PriorityTier=2 State=UP
     ))
 }
 
-/// A key of random bytes that only its owner can read.
+/// A random key that only its owner can read.
 fn make_key(path: &Path) -> Result<(), String> {
     use std::io::Read;
     let mut key = [0; 128];
@@ -263,13 +264,13 @@ fn allow(path: &Path, mode: u32) -> std::io::Result<()> {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
 
-/// There is no Slurm to start.
+/// There is no Slurm on other systems.
 #[cfg(not(unix))]
 fn allow(_path: &Path, _mode: u32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Daemons of a `cargo xtask slurm` that was killed. Nobody else names this folder in a command line.
+/// Ends daemons of a killed `cargo xtask slurm`. No other process has this folder in its command line.
 fn end_leftovers(folder: &Path) {
     let mut cancelled = false;
     for name in ["slurmd", "slurmctld", "munged"] {
@@ -292,7 +293,7 @@ fn end_leftovers(folder: &Path) {
     }
 }
 
-/// Asks a process to end, and ends it if it does not.
+/// Asks a process to end, and kills it if it does not.
 fn end(child: &mut Child, what: &str) {
     let _ = Command::new("kill").arg(child.id().to_string()).stderr(Stdio::null()).status();
     if !until(Duration::from_secs(10), || !matches!(child.try_wait(), Ok(None))) {
@@ -313,7 +314,7 @@ fn lock(path: &Path) -> Result<File, String> {
     }
 }
 
-/// This PATH or that of this process, with the places of daemons, to which users' often does not lead.
+/// The given PATH, or that of this process, extended by the directories of daemons, which users' often lack.
 fn with_daemons(path: Option<OsString>) -> OsString {
     let mut path = path.or_else(|| std::env::var_os("PATH")).unwrap_or_default();
     path.push(":/usr/sbin:/sbin");

@@ -1,7 +1,7 @@
-//! `cargo xtask soak`: training, evaluation, checkpoints, off-policy evaluation, exports and Python in turns for a long
-//! time, under a memory limit; resident memory, descriptors, threads and temporary files must stay flat.
+//! `cargo xtask soak`: training, evaluation, checkpoints, off-policy evaluation, exports and Python for a
+//! long time, under a memory limit; resident memory, descriptors, threads and temporary files must not grow.
 //!
-//! One process trains over the whole time (it is what could leak); the others are started again and again beside it.
+//! One process, which could leak, trains all the time; the others are started repeatedly beside it.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 use crate::storm::{self, World};
 use crate::target;
 
-/// Kilobytes of address space that a process may have: some threads' stacks and allocator arenas more than it uses.
+/// Address-space limit of a process in kilobytes: its use plus some thread stacks and allocator arenas.
 const MEMORY: u64 = 4 << 20;
 
-/// What counts as flat: kilobytes, descriptors, threads, files per hour, of a straight line through the second half.
+/// The largest slopes that count as flat, per hour: kilobytes, descriptors, threads, files, fitted to the
+/// second half.
 const MOST_SLOPE: [f64; 4] = [4096.0, 1.0, 1.0, 4.0];
 const NAMES: [&str; 4] = ["resident memory (kB)", "descriptors", "threads", "temporary files"];
 
@@ -77,7 +78,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
     stop(long, judge(&samples))
 }
 
-/// A run that does not end by itself, with evaluations and checkpoints all the time.
+/// A run that never ends by itself, with continual evaluations and checkpoints.
 fn trainer(worlds: &[World], album: &Path, place: &Path) -> Result<Child, String> {
     let like = worlds.iter().find(|world| world.name == "pointmaze").ok_or("soak: no pointmaze")?;
     like.prepare(place)?;
@@ -111,7 +112,7 @@ fn look(child: &Child, folder: &Path) -> [f64; 4] {
     [of("VmRSS:"), descriptors, of("Threads:"), temporaries(&folder.join("long")) as f64]
 }
 
-/// Files that are there for a moment only.
+/// The number of temporary files.
 fn temporaries(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let count = |path: &Path| {
@@ -122,7 +123,7 @@ fn temporaries(folder: &Path) -> usize {
     entries.map(|entry| count(&entry.path())).sum()
 }
 
-/// Slopes of the second half, when everything has been there once.
+/// Checks the slopes of the second half, when everything has run once.
 fn judge(samples: &[Sample]) -> Result<(), String> {
     let half = &samples[samples.len() / 2..];
     let n = half.len() as f64;
@@ -146,7 +147,7 @@ fn judge(samples: &[Sample]) -> Result<(), String> {
     if rising.is_empty() { Ok(()) } else { Err(format!("soak: {} rise", rising.join(", "))) }
 }
 
-/// Ends the long run, which must save its state.
+/// Stops the long run, which must save its state.
 fn stop(mut long: Child, outcome: Result<(), String>) -> Result<(), String> {
     let _ = Command::new("kill").args(["-s", "TERM", &long.id().to_string()]).status();
     let status = long.wait().map_err(|e| e.to_string())?;

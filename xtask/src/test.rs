@@ -11,7 +11,7 @@ pub fn run_all() -> Result<(), String> {
     let log = target().join("skipped.txt");
     let _ = std::fs::remove_file(&log);
     let mut skipped = Vec::new();
-    // pip waits for the network, the compiler for the processor.
+    // In parallel: pip waits for the network, the compiler for the processor.
     let (pythons, built) = std::thread::scope(|scope| {
         let pythons =
             scope.spawn(|| [python::TESTS, python::OGBENCH, python::WHEEL].map(python::Environment::set_up));
@@ -98,7 +98,7 @@ pub fn highs() -> Result<(), String> {
     Ok(())
 }
 
-/// The line for what the machine does not have; an error if `ALBUM_REQUIRE` lists it.
+/// The line for a missing tool; an error if `ALBUM_REQUIRE` lists it.
 fn missing(need: &str, reason: &str) -> Result<String, String> {
     if required(need) {
         return Err(format!("{REQUIRE} lists {need}: {reason}"));
@@ -106,7 +106,8 @@ fn missing(need: &str, reason: &str) -> Result<String, String> {
     Ok(format!("SKIPPED all tests that need {need}: {reason}"))
 }
 
-/// Runs cargo's tests, showing what it prints, and keeps the lines with results; then whether all passed.
+/// Runs cargo's tests, forwards their output, and keeps the lines with results; also returns whether all
+/// passed.
 fn follow(what: &str, mut command: Command) -> Result<(Vec<String>, Result<(), String>), String> {
     eprintln!("== {what}");
     let start = Instant::now();
@@ -114,7 +115,7 @@ fn follow(what: &str, mut command: Command) -> Result<(Vec<String>, Result<(), S
     command.stderr(writer.try_clone().map_err(|e| e.to_string())?).stdout(writer);
     let shown = format!("{command:?}");
     let mut child = command.spawn().map_err(|e| format!("cannot start {shown}: {e}"))?;
-    drop(command); // its end of the pipe
+    drop(command); // closes its end of the pipe
     let (sender, lines) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
@@ -127,7 +128,7 @@ fn follow(what: &str, mut command: Command) -> Result<(Vec<String>, Result<(), S
         }
     });
     let status = child.wait().map_err(|e| e.to_string())?;
-    // A process that a test left behind may keep the pipe open.
+    // A process left behind by a test may keep the pipe open.
     let patience = Duration::from_secs(2);
     let lines = std::iter::from_fn(|| lines.recv_timeout(patience).ok()).collect();
     eprintln!("== {what}: {status} in {:.0} s", start.elapsed().as_secs_f64());

@@ -1,8 +1,8 @@
-//! Files that are either completely new or untouched.
+//! Atomic files: either completely new or untouched.
 //!
-//! Everything is written to a temporary file beside the target, which takes the
-//! target's place only when it is whole and on the disk. After a crash or a
-//! power cut there is the old file or the new one, never a part of either.
+//! Everything is written to a temporary file beside the target, which replaces the target only once it is
+//! complete and synced. After a crash or a power cut there is the old file or the new one, never a part of
+//! either.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::files::{self, Links};
 
-/// Replaces `path` by a file of these bytes, or leaves it as it was.
+/// Replaces `path` by a file with these bytes, or leaves it as it was.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -28,15 +28,15 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, bytes, Links::Follow)
 }
 
-/// The same for a path at which there may be a link: in a folder that may be somebody else's it is refused.
+/// The same with a choice about symbolic links: in an untrusted folder they are refused.
 pub fn write_with(path: &Path, bytes: &[u8], links: Links) -> io::Result<()> {
     let mut file = AtomicFile::create_with(path, links)?;
     file.write_all(bytes)?;
     file.commit()
 }
 
-/// Replaces several files of a folder, which is made if it is missing: all of them are on the disk before the first takes
-/// its place, so that a full disk leaves all as they were. The error comes with the file it is about.
+/// Replaces several files of a folder, which is created if missing: all of them are synced before the first
+/// replaces its target, so that a full disk leaves everything as it was. The error names its file.
 pub fn write_together(
     folder: &Path,
     files: impl IntoIterator<Item = (String, String)>,
@@ -59,7 +59,7 @@ pub fn write_together(
     };
     let written = write().inspect_err(|_| {
         if made {
-            let _ = fs::remove_dir(folder); // only if nobody else put something into it
+            let _ = fs::remove_dir(folder); // fails if another process has put files into it
         }
     })?;
     let commit = |(path, file): (PathBuf, AtomicFile)| file.commit().map_err(at(&path)).map(|()| path);
@@ -80,16 +80,16 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Starts a new version of `path`.
     ///
-    /// A symbolic link is followed, and an existing file's permissions are kept.
-    /// Anything but a regular file (a directory, a device) is refused.
+    /// A symbolic link is followed, and an existing file's permissions are kept. Anything but a regular file
+    /// (a directory, a device) is refused.
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::create_with(path, Links::Follow)
     }
 
-    /// The same, but for the choice of what a link stands for.
+    /// The same with a choice about symbolic links.
     pub fn create_with(path: &Path, links: Links) -> io::Result<Self> {
         if links == Links::Refuse && path.is_symlink() {
-            files::open(path, links)?; // says what it found
+            files::open(path, links)?; // fails with a description of what it found
         }
         let (target, permissions) = match fs::canonicalize(path) {
             Ok(target) => {
@@ -115,7 +115,7 @@ impl AtomicFile {
         Ok(this)
     }
 
-    /// Puts the file in its place, once its content is on the disk.
+    /// Syncs the file and moves it to its place.
     pub fn commit(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         if let Some(temporary) = &self.temporary {
@@ -146,7 +146,7 @@ impl Seek for AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // There is no one to report a failure to.
+            // A failure cannot be reported from here.
             let _ = fs::remove_file(temporary);
         }
     }
@@ -170,18 +170,18 @@ impl AtomicFolder {
         Ok(Self { temporary: Some(temporary), target: target.to_path_buf() })
     }
 
-    /// Where to write the files. The writer must also flush them to disk.
+    /// Where to write the files. The writer must also sync them.
     pub fn path(&self) -> &Path {
         self.temporary.as_deref().unwrap_or(&self.target)
     }
 
-    /// Puts the folder in its place, replacing an existing one. Where the system can exchange two folders,
-    /// the name always refers to one of them; elsewhere it is missing for a moment.
+    /// Moves the folder to its place, replacing an existing one. Where the system can exchange two folders
+    /// atomically, the name always refers to one of them; elsewhere it is missing for a moment.
     pub fn commit(mut self) -> io::Result<()> {
         let Some(temporary) = self.temporary.clone() else { return Ok(()) };
         sync_directory(&temporary)?;
         if self.target.exists() && exchange(&temporary, &self.target).is_ok() {
-            // Dropping removes what is under the temporary name now: the old folder.
+            // Dropping removes what now has the temporary name: the old folder.
         } else if self.target.exists() {
             let (aside, ()) = create_beside(&self.target, |path| fs::rename(&self.target, path))?;
             if let Err(e) = fs::rename(&temporary, &self.target) {
@@ -189,7 +189,7 @@ impl AtomicFolder {
                 return Err(e);
             }
             self.temporary = None;
-            let _ = fs::remove_dir_all(&aside); // the new folder is in place already
+            let _ = fs::remove_dir_all(&aside); // the new folder is already in place
         } else {
             fs::rename(&temporary, &self.target)?;
             self.temporary = None;
@@ -202,14 +202,14 @@ impl AtomicFolder {
 impl Drop for AtomicFolder {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
-            // There is no one to report a failure to.
+            // A failure cannot be reported from here.
             let _ = fs::remove_dir_all(temporary);
         }
     }
 }
 
-/// Creates something under a unique name in the target's directory, because a
-/// rename is atomic only within one file system.
+/// Creates something under a unique name in the target's directory, because a rename is atomic only within
+/// one file system.
 fn create_beside<T>(target: &Path, create: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let Some(name) = target.file_name() else {
@@ -219,8 +219,8 @@ fn create_beside<T>(target: &Path, create: impl Fn(&Path) -> io::Result<T>) -> i
         ));
     };
     loop {
-        // Process and counter make the name unique on this machine, the time
-        // on a file system that several machines share.
+        // Process id and counter make the name unique on this machine, the time on a file system shared by
+        // several machines.
         let count = COUNTER.fetch_add(1, Ordering::Relaxed);
         let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos());
         let mut temporary = OsString::from(".");
@@ -235,12 +235,12 @@ fn create_beside<T>(target: &Path, create: impl Fn(&Path) -> io::Result<T>) -> i
     }
 }
 
-/// How long a temporary file or folder of a process that is gone is left alone. Whoever works on one from another machine
-/// writes to it more often.
+/// How long a temporary file or folder is kept after its process is gone. A process on another machine would
+/// write to it more often.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Removes what killed processes of this user left beside a target, before something large is written there again. What
-/// cannot be removed does no harm.
+/// Removes what killed processes of this user left beside a target, before something large is written there
+/// again. Failures are harmless.
 pub fn sweep(target: &Path) {
     let Some(name) = target.file_name().and_then(|name| name.to_str()) else { return };
     for entry in fs::read_dir(directory_of(target)).into_iter().flatten().flatten() {
@@ -253,7 +253,7 @@ pub fn sweep(target: &Path) {
     }
 }
 
-/// The process that made a temporary name for a target.
+/// The id of the process that created a temporary name for a target.
 fn process_of(found: &str, target: &str) -> Option<u32> {
     let made = found.strip_prefix('.')?.strip_prefix(target)?.strip_prefix('.')?.strip_suffix(".tmp")?;
     let mut numbers = made.split('-').map(|digits| u128::from_str_radix(digits, 16).ok());
@@ -289,7 +289,7 @@ fn is_mine(path: &Path) -> bool {
     !path.is_symlink()
 }
 
-/// Whether neither it nor a file in it was touched for a while.
+/// Whether neither it nor a file in it was modified for a while.
 fn is_abandoned(path: &Path) -> bool {
     let old = |path: &Path| {
         let changed = fs::symlink_metadata(path).and_then(|found| found.modified());
@@ -305,7 +305,7 @@ fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Exchanges two folders, where the system can.
+/// Exchanges two folders atomically, if the system can.
 #[cfg(target_os = "linux")]
 fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -317,24 +317,24 @@ fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Syncs a new name to disk. A failure has no consequence for a reader: what was saved is in its place,
-/// and calling it a failed save would make its caller undo or repeat what is done. Only a power cut
-/// before the system writes the directory by itself brings back the old version.
+/// Syncs a new name to disk. A failure does not matter to a reader: the saved data is in place, and reporting
+/// a failed save would make the caller undo or repeat it. Only a power cut before the system writes the
+/// directory by itself brings back the old version.
 fn sync_name(path: &Path) {
     let _ = sync_directory(&directory_of(path));
 }
 
-/// Waits until the names in a directory are on the disk.
+/// Syncs the entries of a directory to disk.
 #[cfg(unix)]
 fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
-        // Some network file systems cannot do this, and order it themselves.
+        // Some network file systems do not support this and order writes themselves.
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
         done => done,
     }
 }
 
-/// Other systems cannot open a directory; there the rename has to suffice.
+/// Other systems cannot open a directory; there the rename must suffice.
 #[cfg(not(unix))]
 fn sync_directory(_directory: &Path) -> io::Result<()> {
     Ok(())
@@ -410,7 +410,7 @@ mod tests {
         assert!(AtomicFolder::create(&dir.path().join("missing/folder")).is_err());
     }
 
-    /// Replaces a folder again and again while another thread looks for it.
+    /// Replaces a folder repeatedly while another thread looks for it.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_replaced_folder_is_there_at_every_moment() {
@@ -441,7 +441,7 @@ mod tests {
     fn what_killed_processes_left_is_swept() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("log.columns");
-        // No process has a number this high.
+        // No process has an id this high.
         let left = |process: u32, name: &str, age: Duration| {
             let path = dir.path().join(format!(".{name}.{process:x}-0-17f.tmp"));
             fs::create_dir(&path).unwrap();
@@ -452,7 +452,7 @@ mod tests {
         };
         let day = Duration::from_secs(86_400);
         left(0x7fff_fffe, "log.columns", day);
-        left(0x7fff_fffd, "log.columns", Duration::from_secs(60)); // somebody on another machine may still write to it
+        left(0x7fff_fffd, "log.columns", Duration::from_secs(60)); // another machine may still write to it
         left(std::process::id(), "log.columns", day);
         left(0x7fff_fffe, "other.columns", day);
         fs::create_dir(dir.path().join(".log.columns.mine.tmp")).unwrap();

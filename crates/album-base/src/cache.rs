@@ -1,8 +1,8 @@
-//! Where album keeps what it can make or fetch again.
+//! The cache: where album keeps what it can recreate or download again.
 
 use std::path::PathBuf;
 
-/// There is no folder to keep things in.
+/// There is no cache directory.
 #[derive(Debug, thiserror::Error)]
 #[error("no home directory; set ALBUM_CACHE to a folder")]
 pub struct NoHome;
@@ -17,7 +17,7 @@ pub fn folder() -> Result<PathBuf, NoHome> {
     }
 }
 
-/// Where the package `ogbench` keeps the official files.
+/// Where the `ogbench` package keeps the official files.
 pub fn ogbench_folder() -> Result<PathBuf, NoHome> {
     Ok(home()?.join(".ogbench").join("data"))
 }

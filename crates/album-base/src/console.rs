@@ -1,13 +1,14 @@
-//! Standard error and standard output: the one place that writes to them.
+//! The only place that writes to standard error and standard output.
 //!
-//! `eprintln!` panics where standard error cannot be written to (a log on a full disk, a reader such as `head` that has
-//! left), and a run of days would die of a line that nobody reads. Lints forbid it in all crates; [`say!`](crate::say)
-//! takes its place.
+//! `eprintln!` panics if standard error cannot be written to (a log on a full disk, a closed pipe), and a run
+//! of several days would die of a line that nobody reads. Lints forbid it in all crates; [`say!`](crate::say)
+//! replaces it.
 
 use std::fmt;
 use std::io::{self, Write};
 
-/// Writes a line to standard error, formatted as by `eprintln!`. A stream that cannot be written to is no failure.
+/// Writes a line to standard error, formatted as by `eprintln!`. A stream that cannot be written to is
+/// ignored.
 ///
 /// ```
 /// album_base::say!("recording {}", "maze.npz");
@@ -17,13 +18,13 @@ macro_rules! say {
     ($($line:tt)*) => { $crate::console::line(::std::format_args!($($line)*)) };
 }
 
-/// What [`say!`](crate::say) calls.
+/// The implementation of [`say!`](crate::say).
 pub fn line(line: fmt::Arguments<'_>) {
-    // In one piece, so that lines of several processes do not mix. Nobody is left to tell if it fails.
+    // In one piece, so that lines of several processes do not mix. A failure cannot be reported.
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Writes a line to standard output. A reader that has left (`album ... | head`) is no failure; a full disk is.
+/// Writes a line to standard output. A closed pipe (`album ... | head`) is not an error; a full disk is.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Bytes that this user can still write on the file system of a folder; `None` if the system does not say.
+/// Free bytes for this user on the file system of a folder; `None` if the system does not report them.
 pub fn free(folder: &Path) -> Option<u64> {
     #[cfg(unix)]
     {

@@ -1,7 +1,7 @@
-//! Files of strangers: only regular files are opened, and links only where the caller follows them.
+//! Untrusted files: only regular files are opened, and links only if the caller follows them.
 //!
-//! A pipe would wait for ever, a device has no end, and a link in a folder that somebody sent leads out of it. Every
-//! reader of a file that the user did not write by hand goes through here.
+//! A pipe would block forever, a device has no end, and a link in an untrusted folder leads out of it. All
+//! reads of files that the user did not write by hand go through this module.
 //!
 //! ```
 //! use album_base::files::{self, Links};
@@ -21,19 +21,19 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest text that is read as a whole: configurations, records, logs of a run.
+/// The longest text that is read at once: configurations, records, logs of a run.
 pub const LONGEST_TEXT: u64 = 1 << 30;
 
-/// Whether a symbolic link stands for what it leads to.
+/// Whether symbolic links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// For paths that the user names.
+    /// For paths given by the user.
     Follow,
-    /// For what is inside a folder that may be somebody else's.
+    /// For the contents of an untrusted folder.
     Refuse,
 }
 
-/// Something else than the file that was expected. The `io::Error`s of this module hold it, see [`is_wrong_kind`].
+/// Something other than the expected file. Wrapped in the `io::Error`s of this module, see [`is_wrong_kind`].
 #[derive(Debug, thiserror::Error)]
 #[error("found {found}, expected {expected}")]
 struct WrongKind {
@@ -41,8 +41,8 @@ struct WrongKind {
     expected: &'static str,
 }
 
-/// Whether something else than a regular file, a link or too long a file was refused: a fault of the data, not of the
-/// disk.
+/// Whether the error is a refusal (not a regular file, a link, or too long a file): a fault of the data, not
+/// of the disk.
 pub fn is_wrong_kind(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<WrongKind>())
 }
@@ -51,14 +51,14 @@ fn wrong_kind(found: impl Into<String>, expected: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, WrongKind { found: found.into(), expected })
 }
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path, links)
 }
 
-/// Opens a regular file with these options. Never follows a link to make a file that was not there.
+/// Opens a regular file with these options. Never follows a link to create a new file.
 pub fn open_with(options: &OpenOptions, path: &Path, links: Links) -> io::Result<File> {
-    // Asked before opening, because opening a device may already do something.
+    // Checked before opening, because opening a device may already have effects.
     match metadata(path, links) {
         Ok(found) => refuse_irregular(&found)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -69,7 +69,7 @@ pub fn open_with(options: &OpenOptions, path: &Path, links: Links) -> io::Result
     {
         use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt;
-        // Should it have become a pipe meanwhile, opening it must not wait.
+        // If it has become a pipe in the meantime, opening must not block.
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, links == Links::Refuse);
         options.custom_flags(flags.bits().cast_signed());
@@ -103,7 +103,7 @@ fn kind(found: &Metadata) -> &'static str {
 /// Reads a regular file of at most `longest` bytes.
 pub fn read(path: &Path, links: Links, longest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // Its length may be a lie, and may change.
+    // The reported length may be wrong or change.
     open(path, links)?.take(longest.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > longest {
         return Err(wrong_kind(format!("more than {longest} bytes"), "a shorter file"));
@@ -111,17 +111,17 @@ pub fn read(path: &Path, links: Links, longest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same for a text.
+/// The same for text.
 pub fn read_text(path: &Path, links: Links, longest: u64) -> io::Result<String> {
     String::from_utf8(read(path, links, longest)?)
         .map_err(|_| wrong_kind("bytes that are not UTF-8", "a text"))
 }
 
-/// Refuses everything inside a folder, however deep, that is neither a regular file nor a folder.
+/// Refuses a folder that contains, at any depth, anything but regular files and folders.
 pub fn refuse_links_inside(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let found = entry.metadata()?; // of the entry itself, not of what it leads to
+        let found = entry.metadata()?; // of the entry itself, not of its target
         if found.is_dir() {
             refuse_links_inside(&entry.path())?;
         } else if !found.is_file() {
@@ -132,7 +132,7 @@ pub fn refuse_links_inside(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether two paths lead to the same file, by whatever names and links.
+/// Whether two paths refer to the same file, through any names and links.
 pub fn same(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -148,7 +148,7 @@ pub fn same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// A path without links and `..`; what it names need not be there yet.
+/// A path without links and `..`; its last part need not exist.
 fn whole(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| {
         let path = std::path::absolute(path).ok()?;
@@ -156,7 +156,7 @@ fn whole(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Whether a path lies in a folder, by whatever names and links. It need not be there yet.
+/// Whether a path lies in a folder, through any names and links. It need not exist.
 pub fn is_inside(path: &Path, folder: &Path) -> bool {
     matches!((whole(path), folder.canonicalize()), (Some(path), Ok(folder)) if path.starts_with(&folder))
 }

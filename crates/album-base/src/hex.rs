@@ -1,6 +1,6 @@
-//! Bytes as text.
+//! Hexadecimal encoding.
 
-/// Bytes as lower-case hexadecimal digits, two for each.
+/// Bytes as lower-case hexadecimal digits.
 ///
 /// ```
 /// assert_eq!(album_base::hex::hex(&[0x0f, 0xa0]), "0fa0");

@@ -1,20 +1,20 @@
-//! Small things that every crate of album uses, one module each.
+//! Small utilities used by all crates of album, one module each.
 //!
 //! - [`rng`]: named, counter-based random streams of one master seed.
 //! - [`atomic`]: files and folders that are either complete or untouched.
-//! - [`files`]: regular files only, for folders of strangers.
-//! - [`limits`]: upper bounds of all sizes that people give.
+//! - [`files`]: regular files only, for untrusted folders.
+//! - [`limits`]: upper limits of all sizes in options and configurations.
 //! - [`machine`]: the memory of this machine.
-//! - [`console`]: lines on standard error and output that cannot end the program.
+//! - [`console`]: output that cannot end the program.
 //! - [`disk`]: free space on the disk of a path.
 //! - [`cache`]: where downloads and recordings are kept.
 //! - [`hex`]: bytes as hexadecimal digits.
 //! - [`suggest`]: "did you mean ...?" for misspelt names.
-//! - [`number`]: numbers as people read them.
+//! - [`number`]: human-readable numbers.
 //! - [`progress`]: progress bars in one style.
-//! - [`text`]: words broken into lines.
-//! - [`threads`]: work on several threads, as far as there are some.
-//! - [`spread`]: a few of many, evenly spread.
+//! - [`text`]: line wrapping.
+//! - [`threads`]: work on several threads, if available.
+//! - [`spread`]: evenly spread samples of a list.
 //!
 //! ```
 //! use album_base::{number, suggest};

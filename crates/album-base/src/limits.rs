@@ -1,7 +1,7 @@
-//! Upper bounds of all sizes that people give: keys of configurations and options of commands alike, by their names.
+//! Upper limits of all sizes that users can set, in configurations and options alike, by name.
 //!
-//! They are far above what anybody needs and below what makes a computer stand still. Where memory is the question, its
-//! amount is computed and held against the machine, see [`machine`](crate::machine).
+//! They are far above any sensible value, and below what would freeze a computer. Memory is not limited here,
+//! but computed and compared with the machine's, see [`machine`](crate::machine).
 //!
 //! ```
 //! use album_base::limits;
@@ -13,10 +13,10 @@
 use crate::number::grouped;
 
 const WIDTH: u64 = 65_536;
-/// Periods and lengths of runs: no more than a run that takes years.
+/// Periods and lengths of runs: years of training.
 const STEPS: u64 = 1_000_000_000_000;
 
-/// Every size and the most that it may be.
+/// The maximum of every size.
 const MOST: &[(&str, u64)] = &[
     // networks
     ("hidden", WIDTH),
@@ -73,27 +73,27 @@ const MOST: &[(&str, u64)] = &[
     ("width", WIDTH),
 ];
 
-/// The most entries that a list in a configuration may have.
+/// Maximum number of entries of a list in a configuration.
 pub const LONGEST_LIST: usize = 100;
 
-/// A size above its bound.
+/// A size above its limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {found}; expected at most {}", grouped((*most).cast_signed()))]
 pub struct TooLarge {
-    /// Which one.
+    /// The name of the size.
     pub key: String,
-    /// What was given.
+    /// The given value.
     pub found: u64,
-    /// Its bound.
+    /// The limit.
     pub most: u64,
 }
 
-/// The most that a size may be; `None` for what is no size, such as a seed.
+/// The limit of a size; `None` for other numbers, such as a seed.
 pub fn most(key: &str) -> Option<u64> {
     MOST.iter().find(|(name, _)| *name == key).map(|(_, most)| *most)
 }
 
-/// Refuses a size above its bound.
+/// Refuses a size above its limit.
 pub fn check(key: &str, found: u64) -> Result<(), TooLarge> {
     match most(key) {
         Some(most) if found > most => Err(TooLarge { key: key.to_owned(), found, most }),

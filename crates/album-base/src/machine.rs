@@ -2,19 +2,19 @@
 
 use crate::number;
 
-/// More memory than there is.
+/// More memory than the machine has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} needs about {}, and this machine has {}", number::bytes(*needed), number::bytes(*there))]
 pub struct NotEnough {
     /// What needs it.
     pub what: String,
-    /// How many bytes.
+    /// Bytes needed.
     pub needed: u64,
-    /// How many there are.
+    /// Bytes of the machine.
     pub there: u64,
 }
 
-/// Refuses what cannot fit into the memory of this machine, before anything of it is made.
+/// Refuses what cannot fit into the memory of this machine, before anything is allocated.
 pub fn check_memory(what: impl Into<String>, needed: u64) -> Result<(), NotEnough> {
     match memory() {
         Some(there) if needed > there => Err(NotEnough { what: what.into(), needed, there }),
@@ -22,8 +22,8 @@ pub fn check_memory(what: impl Into<String>, needed: u64) -> Result<(), NotEnoug
     }
 }
 
-/// Bytes of memory that a process can have: the machine's, or what its container or limits leave; `None` where the system
-/// does not tell.
+/// Memory in bytes that a process may use: the machine's, or the limit of its container or `ulimit`; `None`
+/// if the system does not report it.
 pub fn memory() -> Option<u64> {
     let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .into_iter()
@@ -31,7 +31,7 @@ pub fn memory() -> Option<u64> {
     meminfo("MemTotal:").into_iter().chain(container).chain(limit()).min()
 }
 
-/// Bytes of memory that programs can have at the moment; `None` where the system does not tell.
+/// Currently available memory in bytes; `None` if the system does not report it.
 pub fn available() -> Option<u64> {
     meminfo("MemAvailable:")
 }
@@ -42,7 +42,7 @@ fn meminfo(field: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What `ulimit -v` and `ulimit -d` allow.
+/// The limits of `ulimit -v` and `ulimit -d`.
 fn limit() -> Option<u64> {
     #[cfg(unix)]
     {

@@ -1,6 +1,6 @@
-//! How numbers are written: one place, so that axes, tables and prose agree.
+//! Number formatting in one place, so that axes, tables and text agree.
 
-/// Writes an integer with commas between groups of three digits.
+/// Formats an integer with commas between groups of three digits.
 ///
 /// ```
 /// assert_eq!(album_base::number::grouped(9693), "9,693");
@@ -10,10 +10,10 @@ pub fn grouped(value: i64) -> String {
     group_digits(&value.to_string())
 }
 
-/// Writes a number briefly, with about three significant digits.
+/// Formats a number with about three significant digits.
 ///
-/// Values of at least 1,000 are rounded to whole numbers and grouped, tiny and huge ones
-/// are written in scientific notation, trailing zeros are dropped.
+/// Values of at least 1,000 are rounded to integers and grouped, tiny and huge ones use scientific notation,
+/// trailing zeros are dropped.
 ///
 /// ```
 /// use album_base::number::compact;
@@ -27,7 +27,7 @@ pub fn compact(value: f64) -> String {
     significant(value, 3)
 }
 
-/// Writes a number of bytes with a suitable unit.
+/// Formats a number of bytes with a suitable unit.
 ///
 /// ```
 /// assert_eq!(album_base::number::bytes(1_234_567), "1.23 MB");
@@ -64,7 +64,7 @@ pub fn significant(value: f64, digits: usize) -> String {
     trim_zeros(&fixed(value, decimals))
 }
 
-/// Writes a number with exactly `decimals` digits after the point and grouped thousands.
+/// Formats a number with exactly `decimals` decimals and grouped thousands.
 ///
 /// ```
 /// assert_eq!(album_base::number::fixed(12345.678, 1), "12,345.7");
@@ -77,7 +77,7 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     without_negative_zero(group_digits(&format!("{value:.decimals$}")))
 }
 
-/// Writes a number in scientific notation, dropping trailing zeros of the mantissa.
+/// Formats a number in scientific notation, dropping trailing zeros of the mantissa.
 ///
 /// ```
 /// assert_eq!(album_base::number::scientific(0.000123456, 3), "1.23e-4");
@@ -94,17 +94,17 @@ pub fn scientific(value: f64, digits: usize) -> String {
     }
 }
 
-/// Writes a fraction as a percentage: `percent(0.0123, 1)` is `1.2%`.
+/// Formats a fraction as a percentage: `percent(0.0123, 1)` is `1.2%`.
 pub fn percent(fraction: f64, decimals: usize) -> String {
     format!("{}%", fixed(100.0 * fraction, decimals))
 }
 
-/// Writes a mean with its spread: `plus_minus(81.24, 3.1, 1)` is `81.2 ± 3.1`.
+/// Formats a mean with its spread: `plus_minus(81.24, 3.1, 1)` is `81.2 ± 3.1`.
 pub fn plus_minus(mean: f64, spread: f64, decimals: usize) -> String {
     format!("{} ± {}", fixed(mean, decimals), fixed(spread, decimals))
 }
 
-/// Writes a duration in seconds with a suitable unit.
+/// Formats a duration in seconds with a suitable unit.
 ///
 /// ```
 /// use album_base::number::seconds;
@@ -131,8 +131,8 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// Labels for the ticks of a linear axis: all with the same number of decimals, so that
-/// they line up, in the markup of `album-plot` (superscripts as `^{…}`).
+/// Labels for the ticks of a linear axis, all with the same number of decimals, so that they align, in the
+/// markup of `album-plot` (superscripts as `^{…}`).
 pub fn tick_labels(ticks: &[f64]) -> Vec<String> {
     let largest = ticks.iter().fold(0.0f64, |m, t| m.max(t.abs()));
     let step = ticks.windows(2).map(|w| (w[1] - w[0]).abs()).fold(f64::INFINITY, f64::min);
@@ -144,7 +144,7 @@ pub fn tick_labels(ticks: &[f64]) -> Vec<String> {
     let exponent = if scientific_form { largest.log10().floor() as i32 } else { 0 };
     let unit = 10f64.powi(exponent);
     let decimals = (0..=12).find(|&d| {
-        // Enough decimals that every tick is written exactly, to within a thousandth of a step.
+        // Enough decimals to write every tick exactly, to within a thousandth of a step.
         ticks.iter().all(|t| {
             let scaled = t / unit * 10f64.powi(d);
             (scaled - scaled.round()).abs() <= 1e-3 * (step / unit * 10f64.powi(d)).min(1.0)
@@ -183,7 +183,7 @@ pub fn log_tick_labels(ticks: &[f64]) -> Vec<String> {
 
 /// A coordinate in SVG text: at most `decimals` decimals, never `-0`, never non-finite.
 pub fn coordinate(value: f64, decimals: usize) -> String {
-    // A coordinate this large is far outside any figure; the limit keeps the text finite.
+    // A coordinate this large is far outside any figure; the limit bounds the text.
     let value = if value.is_nan() { 0.0 } else { value.clamp(-1e6, 1e6) };
     without_negative_zero(trim_zeros(&format!("{value:.decimals$}")))
 }

@@ -1,4 +1,4 @@
-//! Progress bars on standard error, all in one style. They are hidden where standard error is not a terminal.
+//! Progress bars on standard error, all in one style, hidden if standard error is not a terminal.
 //!
 //! ```
 //! use album_base::progress::{self, Amount};
@@ -13,7 +13,7 @@ use indicatif::ProgressStyle;
 pub use indicatif::{MultiProgress, ProgressBar};
 use std::time::{Duration, Instant};
 
-/// How a bar shows what is done.
+/// How a bar shows progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// `120/1000`.
@@ -22,18 +22,18 @@ pub enum Amount {
     Share,
     /// `1.2 MB/10 MB  3.1 MB/s`.
     Bytes,
-    /// `1.2 MB  3.1 MB/s`, where nobody knows how much there will be.
+    /// `1.2 MB  3.1 MB/s`, if the total is unknown.
     UnknownBytes,
 }
 
-/// A bar up to `length`: prefix, bar, amount, time to go and message.
+/// A bar up to `length`: prefix, bar, amount, remaining time and message.
 pub fn bar(length: u64, amount: Amount) -> ProgressBar {
     let bar = ProgressBar::new(length);
     show(&bar, amount);
     bar
 }
 
-/// Changes what a bar shows.
+/// Changes how a bar shows progress.
 pub fn show(bar: &ProgressBar, amount: Amount) {
     let template = match amount {
         Amount::Count => "{prefix:>13} [{bar:30}] {pos}/{len}  eta {eta}  {wide_msg}",
@@ -52,7 +52,7 @@ pub fn say(bar: &ProgressBar, line: &str) {
     bar.suspend(|| crate::say!("{line}"));
 }
 
-/// A line now and then in place of a bar that is hidden: what the log of a long job shows.
+/// Occasional lines instead of a hidden bar, for the log of a long job.
 #[derive(Debug)]
 pub struct Lines {
     pause: Duration,
@@ -65,7 +65,7 @@ impl Lines {
         Lines { pause, last: Instant::now() }
     }
 
-    /// Writes a line if its time has come.
+    /// Writes a line if it is due.
     pub fn say(&mut self, bar: &ProgressBar, line: impl FnOnce() -> String) {
         if bar.is_hidden() && self.last.elapsed() >= self.pause {
             crate::say!("{}", line());

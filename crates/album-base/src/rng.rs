@@ -10,10 +10,9 @@ const DOMAIN: [u8; 16] = *b"album rng stream";
 
 /// The random stream `name` of the master seed `seed`.
 ///
-/// Streams of different names are independent, so that drawing more from one
-/// never changes another. The generator is counter-based: where it stands is
-/// one number (`get_word_pos`, `set_word_pos`). The numbers are stable: the same
-/// seed and name give the same stream in every version and on every machine.
+/// Streams of different names are independent: drawing more from one never changes another. The generator is
+/// counter-based, and its position is one number (`get_word_pos`, `set_word_pos`). The numbers are stable:
+/// the same seed and name give the same stream in every version and on every machine.
 ///
 /// The key is the seed, the 64-bit FNV-1a hash of the name's UTF-8 bytes (both
 /// little-endian) and a constant.
@@ -32,10 +31,10 @@ pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(key)
 }
 
-/// A number below `n`, each exactly equally likely.
+/// A uniform number below `n`, without modulo bias.
 ///
-/// It is the high half of a random 64-bit number times `n`. The lowest `2^64 mod n`
-/// low halves are redrawn, which leaves equally many for each result.
+/// The high half of a random 64-bit number times `n`. The lowest `2^64 mod n` low halves are redrawn, which
+/// leaves equally many for each result.
 ///
 /// # Panics
 ///
@@ -50,21 +49,20 @@ pub fn below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
     }
 }
 
-/// A number from 0 up to but not including 1, one of 2^53.
+/// A uniform number in [0, 1), one of 2^53.
 pub fn unit(rng: &mut ChaCha8Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (0.5f64).powi(53)
 }
 
-/// Two independent standard normal numbers (Box and Muller's method), from two
-/// 64-bit numbers of the stream. Their last digits are those of the platform's
-/// logarithm and sine.
+/// Two independent standard normal numbers (Box-Muller), from two 64-bit numbers of the stream. Their last
+/// digits depend on the platform's logarithm and sine.
 pub fn normal_pair(rng: &mut ChaCha8Rng) -> [f64; 2] {
     let radius = (-2.0 * (1.0 - unit(rng)).ln()).sqrt();
     let (sin, cos) = (TAU * unit(rng)).sin_cos();
     [radius * cos, radius * sin]
 }
 
-/// The 64-bit FNV-1a hash. Not the standard library's, which may change.
+/// The 64-bit FNV-1a hash; the standard library's may change.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -84,8 +82,8 @@ mod tests {
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
     }
 
-    /// These numbers must never change: results that name their seed depend on
-    /// them. They were computed by another implementation of ChaCha8.
+    /// These numbers must never change: results identified by their seed depend on them. They were computed
+    /// by another implementation of ChaCha8.
     #[test]
     fn streams_are_stable() {
         let first = |seed, name| {
@@ -113,8 +111,8 @@ mod tests {
 
     #[test]
     fn surplus_draws_are_redrawn() {
-        // With n = 3 * 2^62 a quarter of all draws is surplus; without redrawing,
-        // multiples of three would come twice as often as the others.
+        // With n = 3 * 2^62 a quarter of all draws is surplus; without redrawing, multiples of three would
+        // occur twice as often as the others.
         let mut rng = stream(0, "test");
         let n = 3 << 62;
         let multiples = (0..30_000).filter(|_| below(&mut rng, n).is_multiple_of(3)).count();

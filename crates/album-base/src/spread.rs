@@ -1,6 +1,6 @@
-//! A few of many.
+//! Evenly spread samples.
 
-/// At most `most` of the items, evenly spread, with the first and the last among them.
+/// At most `most` of the items, evenly spread, including the first and the last.
 ///
 /// ```
 /// assert_eq!(album_base::spread::evenly(&[0, 1, 2, 3, 4], 3), [&0, &2, &4]);

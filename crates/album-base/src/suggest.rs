@@ -1,10 +1,9 @@
-//! Near matches for mistyped names.
+//! Suggestions for mistyped names.
 
-/// The names that look most like `found`, the nearest first, at most `count`.
+/// The names most similar to `found`, nearest first, at most `count`.
 ///
-/// Names that begin with what was typed come first; then those that fewer than a
-/// third of the typed letters would have to change for, in order of distance. Two
-/// letters that changed places are one change.
+/// Names that start with the typed text come first; then those within an edit distance of less than a third
+/// of the typed letters, by distance. A transposition of two letters counts as one edit.
 ///
 /// ```
 /// use album_base::suggest::nearest;
@@ -24,11 +23,11 @@ pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, count:
             (begins || distance * 3 < length).then_some((distance, name))
         })
         .collect();
-    near.sort_by_key(|(distance, _)| *distance); // stable: equals keep their order
+    near.sort_by_key(|(distance, _)| *distance); // stable: ties keep their order
     near.into_iter().take(count).map(|(_, name)| name).collect()
 }
 
-/// The end of a message about a name that is none of `names`: those it looks like, or else all of them.
+/// The end of an error message about an unknown name: similar names, or else all of them.
 ///
 /// ```
 /// use album_base::suggest::hint;
@@ -41,7 +40,7 @@ pub fn hint<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> String
     if near.is_empty() { format!("; there are {}", names.join(", ")) } else { did_you_mean(&near) }
 }
 
-/// `; did you mean ...?` for the end of an error message, or nothing.
+/// `; did you mean ...?` for the end of an error message, or an empty string.
 pub fn did_you_mean(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {

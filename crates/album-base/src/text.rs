@@ -1,8 +1,8 @@
-//! Text for people.
+//! Text utilities.
 
 use std::borrow::Cow;
 
-/// A text as a cell of a CSV file: one that spreadsheets would take for a formula is shown as text by an apostrophe.
+/// Text for a CSV cell: an apostrophe keeps spreadsheets from reading it as a formula.
 ///
 /// ```
 /// use album_base::text::cell;
@@ -16,12 +16,12 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Columns that text takes on a terminal; combining marks take none.
+/// Width of text on a terminal; combining marks take no columns.
 pub fn columns(text: &str) -> usize {
     text.chars().filter(|c| !matches!(*c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}')).count()
 }
 
-/// Breaks text between words into lines of at most this many columns; a longer word gets its own line.
+/// Wraps text at words into lines of at most this many columns; a longer word gets its own line.
 ///
 /// ```
 /// assert_eq!(album_base::text::wrapped("to be or not", 5), ["to be", "or", "not"]);

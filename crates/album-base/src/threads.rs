@@ -1,9 +1,9 @@
-//! Work on several threads, as far as there are some.
+//! Work on several threads, if available.
 
 use std::thread;
 
-/// Does the same work on this thread and on up to `threads - 1` others, and waits for all of them. What there is to do they
-/// divide among themselves. A thread that cannot be started only costs speed.
+/// Runs the same work on this thread and on up to `threads - 1` others, and waits for all of them. They
+/// divide the work among themselves. Failing to start a thread only costs speed.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};

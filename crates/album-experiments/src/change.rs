@@ -1,4 +1,4 @@
-//! What each variant changes against its baseline: the paper's Delta columns and its relative changes.
+//! Changes of each variant relative to its baseline: the paper's Delta columns and relative changes.
 
 use crate::estimate::{BOOTSTRAP_SEED, matrix, variants};
 use crate::published::{Published, PublishedRow};
@@ -9,7 +9,7 @@ use album_base::number::fixed;
 use album_report::table::{Align, Cell as Entry, Table};
 use album_stats::{Bootstrap, Scores};
 
-/// In points of success, or in percent of the baseline's success.
+/// Percentage points of success, or percent of the baseline's success.
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
     Points,
@@ -39,7 +39,7 @@ impl Unit {
     }
 }
 
-/// Changes of success by task, by environment where all five tasks are there, and relative over all tasks.
+/// Changes of success by task, by environment if all five tasks are present, and relative over all tasks.
 pub(crate) fn table(study: &Study, published: &Published) -> Option<NamedTable> {
     let header = ["variant", "baseline", "task", "seeds", "change", "unit", "95 % interval", "published"];
     let aligns =
@@ -74,7 +74,7 @@ pub(crate) fn table(study: &Study, published: &Published) -> Option<NamedTable> 
             let (Some(new), Some(old)) = (scores(&arms), scores(&baselines)) else { continue };
             let change = unit.change(&new, &old);
             if !change.is_finite() {
-                continue; // The baseline never succeeds, so nothing is relative to it.
+                continue; // The baseline never succeeds, so there is no relative change.
             }
             let spread = new.runs() > 1 && old.runs() > 1 && !(new.runs_agree() && old.runs_agree());
             let bootstrap = Bootstrap::new(BOOTSTRAP_SEED);
@@ -149,7 +149,7 @@ fn groups<'a>(arms: &[&'a Arm]) -> Vec<Group<'a>> {
     groups
 }
 
-/// The published change; one over all tasks only if those are the study's.
+/// The published change; a change over all tasks only if those are the study's.
 fn find<'a>(
     study: &Study,
     published: &'a Published,

@@ -1,4 +1,4 @@
-//! Checks on an experiment's file that its types cannot make.
+//! Checks of an experiment file that its types cannot express.
 
 use crate::experiment::{Command, Experiment, Grid, Scale};
 use crate::measure::METRICS;
@@ -6,10 +6,10 @@ use crate::published::Published;
 use album_base::{limits, suggest};
 use std::collections::BTreeSet;
 
-/// More seeds than this are a typing error.
+/// More seeds than this are taken for a typo.
 const MOST_SEEDS: u64 = 10_000;
 
-/// Says what is wrong, if anything.
+/// Reports what is wrong, if anything.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
     if experiment.paper.is_empty() && experiment.small.is_empty() {
         return Err("nothing to run; expected [small] or [paper] with tasks".into());
@@ -21,7 +21,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<(), String> {
     if let Some(metric) = experiment.metrics.iter().find(|metric| !METRICS.contains(&metric.as_str())) {
         return Err(format!("there is no metric `{metric}`{}", suggest::hint(metric, METRICS)));
     }
-    // Tables tell variants apart by their labels.
+    // Tables distinguish variants by their labels.
     let mut labels = BTreeSet::new();
     if let Some(twin) = experiment.variants.iter().find(|variant| !labels.insert(&variant.label)) {
         return Err(format!("two variants are called `{}`", twin.label));

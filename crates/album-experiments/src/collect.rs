@@ -1,4 +1,4 @@
-//! From run directories alone to studies: runs side by side, beside the published numbers.
+//! Builds studies from run directories alone: runs compared with each other and with the published numbers.
 
 use crate::estimate;
 use crate::experiment::{Protocol, Source};
@@ -18,47 +18,47 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Levels of folders to search for run directories.
+/// Depth of the search for run directories.
 const DEPTH: usize = 4;
-/// Not searched: there may be many, and no run is inside.
+/// Not searched: it may have many entries and contains no runs.
 const CHECKPOINTS: &str = "checkpoints";
 
-/// What [`collect`] found.
+/// The result of [`collect`].
 #[derive(Debug)]
 pub struct Collection {
-    /// One for each experiment in a results folder, and one for all other runs on tasks.
+    /// One study for each experiment of a results folder, and one for all other runs on tasks.
     pub studies: Vec<Study>,
     /// Runs on other data.
     pub own: Vec<OwnRun>,
-    /// Runs that were left out.
+    /// Runs that were skipped.
     pub skipped: Vec<Skipped>,
 }
 
-/// A run that no study has.
+/// A run that is in no study.
 #[derive(Debug, Serialize)]
 pub struct Skipped {
     /// Its directory.
     pub run: PathBuf,
-    /// Why it was left out.
+    /// Why it was skipped.
     pub reason: String,
 }
 
 impl Collection {
-    /// Runs in all studies, and how many of them are finished.
+    /// Number of runs in all studies, and how many are finished.
     pub fn count(&self) -> (usize, usize) {
         let own = (self.own.len(), self.own.iter().filter(|run| run.finished()).count());
         let tallies = self.studies.iter().map(Study::tally);
         tallies.fold(own, |(runs, done), tally| (runs + tally.planned, done + tally.done))
     }
 
-    /// What is compared: agents with their settings, in each study and on each data.
+    /// Number of variants compared: agents with their settings, per study and dataset.
     pub fn variants(&self) -> usize {
         let of_studies: usize = self.studies.iter().map(|study| estimate::variants(study).len()).sum();
         of_studies + own::groups(&self.own).len()
     }
 }
 
-/// Finds the runs in some folders; `command` is what the report says it was made by.
+/// Finds the runs in some folders; `command` is the command shown in the report.
 pub fn collect(folders: &[PathBuf], command: String) -> Result<Collection, Error> {
     let mut places = BTreeSet::new();
     let mut studies = Vec::new();
@@ -75,7 +75,7 @@ pub fn collect(folders: &[PathBuf], command: String) -> Result<Collection, Error
         }
         places.extend(found);
     }
-    // What belongs to an experiment is in its study; the rest is one study more.
+    // Runs of an experiment are in its study; the rest form one more.
     for run in studies.iter().flat_map(|study| &study.arms).flat_map(|arm| &arm.runs) {
         if let Ok(path) = run.path.canonicalize() {
             places.remove(&path);
@@ -104,7 +104,7 @@ pub fn collect(folders: &[PathBuf], command: String) -> Result<Collection, Error
     Ok(Collection { studies, own, skipped })
 }
 
-/// The run directories in a folder. Runs are not searched for further runs.
+/// The run directories in a folder. Run directories themselves are not searched.
 fn find(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, Error> {
     if folder.join("config.toml").is_file() {
         return Ok(vec![folder.canonicalize().map_err(Error::io(folder))?]);
@@ -123,11 +123,11 @@ fn find(folder: &Path, depth: usize) -> Result<Vec<PathBuf>, Error> {
 struct Found {
     path: PathBuf,
     config: RunConfig,
-    /// The task, by its number.
+    /// The task, with its explicit number.
     task: TaskName,
-    /// What differs from the agent's preset for the task and changes results, as `key=value`.
+    /// Settings that affect results and differ from the agent's preset for the task, as `key=value`.
     differs: BTreeMap<String, String>,
-    /// The command that makes it.
+    /// The command that reproduces it.
     command: String,
     records: Records,
 }
@@ -169,13 +169,14 @@ impl Found {
         Ok(Found { path: path.to_path_buf(), config, task, differs, command, records })
     }
 
-    /// Agents in the order of `album agents`, then settings, then tasks, then seeds.
+    /// Sort key: agents in the order of `album agents`, then settings, tasks and seeds.
     fn order(&self) -> (usize, &BTreeMap<String, String>, String, u64) {
         let agent = AGENTS.iter().position(|kind| kind.name == self.config.agent);
         (agent.unwrap_or(usize::MAX), &self.differs, self.task.to_string(), self.config.seed)
     }
 
-    /// Its setting in the published tables. The paper has no PointMaze, so budgets do not matter there.
+    /// Its setting in the published tables. The paper does not cover PointMaze, so budgets do not matter
+    /// there.
     fn published_setting(&self, method: &str, published: &Published) -> String {
         let mut differs = self.differs.clone();
         if self.task.environment().point_maze().is_some() {
@@ -188,7 +189,7 @@ impl Found {
                 && differs.keys().all(|key| known.contains(key.as_str()))
                 && row.settings().all(|(key, value)| self.has(key, value))
         };
-        // The published row with the fewest settings is the method itself.
+        // The published row with the fewest settings is the method's default.
         match rows.filter(same).min_by_key(|row| row.settings().count()) {
             Some(row) => row.setting.clone(),
             None => joined(&differs, "=", ";"),
@@ -208,12 +209,12 @@ fn joined(pairs: &BTreeMap<String, String>, equals: &str, between: &str) -> Stri
     pairs.iter().map(|(key, value)| format!("{key}{equals}{value}")).collect::<Vec<_>>().join(between)
 }
 
-/// One study of all runs: a variant for each agent with its settings.
+/// One study of all runs, with a variant for each agent and its settings.
 fn study(mut found: Vec<Found>, command: String, skipped: &mut Vec<Skipped>) -> Result<Study, Error> {
     let published = Published::load().map_err(|e| Error::Numerical(e.to_string()))?;
     let methods = methods();
     found.sort_by(|a, b| a.order().cmp(&b.order()).then_with(|| a.path.cmp(&b.path)));
-    // Settings that all runs share distinguish nothing.
+    // Settings shared by all runs distinguish nothing.
     let mut common = found.first().map_or_else(BTreeMap::new, |first| first.differs.clone());
     common.retain(|key, value| found.iter().all(|run| run.differs.get(key) == Some(value)));
     let mut arms: Vec<Arm> = Vec::new();

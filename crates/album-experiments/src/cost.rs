@@ -1,4 +1,4 @@
-//! The cost of a gradient step: what `album bench cost` measured, beside the paper's table and figures.
+//! The cost of a gradient step: results of `album bench cost` beside the paper's table and figures.
 
 use crate::published::{Published, PublishedRow};
 use crate::reference::methods;
@@ -8,44 +8,44 @@ use album_plot::{Figure, Ink, Legend, Plot, panels};
 use album_report::table::{Align, Cell as Entry, Rank, Table};
 use serde::{Deserialize, Serialize};
 
-/// The paper's name of ReBRAC with the actor updated at every step.
+/// The paper's name for ReBRAC with the actor updated at every step.
 pub const ACTOR_EVERY_STEP: &str = "rebrac*";
-/// What times and memory are relative to.
+/// The reference for relative times and memory.
 const BASE: &str = "ALBUM";
 
-/// What a Pareto figure has on its horizontal axis.
+/// The horizontal axis of a Pareto figure.
 type Axis = fn(&AgentCost) -> Option<f64>;
 
-/// What `cost.json` holds.
+/// The contents of `cost.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Costs {
-    /// The seeds of the networks and batches; each is timed in its own process.
+    /// Number of seeds for networks and batches; each is timed in its own process.
     pub seeds: usize,
-    /// One agent after the other.
+    /// The agents.
     pub agents: Vec<AgentCost>,
 }
 
 /// The cost of one agent at antmaze-large sizes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AgentCost {
-    /// As `album agents` lists it, or [`ACTOR_EVERY_STEP`].
+    /// The name in `album agents`, or [`ACTOR_EVERY_STEP`].
     pub agent: String,
-    /// Trainable parameters and target copies.
+    /// Number of parameters, including target networks.
     pub parameters: usize,
-    /// Counted from the shapes of all products, no row left out.
+    /// Counted from the shapes of all products, counting all rows.
     pub gflop_per_step: f64,
-    /// By the number of threads, fewest first.
+    /// By thread count, ascending.
     pub times: Vec<StepTime>,
-    /// Value and critic networks, ensemble members and target copies included.
+    /// Number of value and critic networks, including ensemble members and targets.
     pub value_networks: usize,
     /// Median over seeds.
     pub peak_rss_mib: f64,
 }
 
-/// The time of a step with some number of threads.
+/// The time of a step with this number of threads.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct StepTime {
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
     /// Median over seeds.
     pub ms_per_step: f64,
@@ -60,7 +60,7 @@ impl AgentCost {
         Some((methods().get(self.agent.trim_end_matches('*'))?.clone(), setting))
     }
 
-    /// With the most threads.
+    /// The time with the most threads.
     fn ms_per_step(&self) -> Option<f64> {
         self.times.last().map(|time| time.ms_per_step)
     }
@@ -69,11 +69,11 @@ impl AgentCost {
 /// One of the paper's five quantities.
 struct Quantity {
     name: &'static str,
-    /// In the published table.
+    /// Its name in the published table.
     metric: &'static str,
-    /// The published unit in ours.
+    /// The published unit in terms of ours.
     unit: f64,
-    /// Whether it depends on the machine, so that only ratios can be compared.
+    /// Whether it depends on the machine, so that only ratios are comparable.
     machine: bool,
     measured: fn(&AgentCost) -> Option<f64>,
 }
@@ -117,7 +117,7 @@ impl Quantity {
         published.rows("cost").ok()?.iter().find(same).map(|row| row.mean * self.unit)
     }
 
-    /// Measured and published, each relative to ALBUM's.
+    /// Measured and published values, each relative to ALBUM's.
     fn relative(
         &self,
         costs: &Costs,
@@ -141,7 +141,7 @@ impl Quantity {
 }
 
 impl Costs {
-    /// What was measured.
+    /// The measured table.
     pub fn table(&self) -> Table {
         let threads: Vec<usize> =
             self.agents.first().map_or(Vec::new(), |cost| cost.times.iter().map(|t| t.threads).collect());
@@ -164,7 +164,7 @@ impl Costs {
         })
     }
 
-    /// The agents that the paper's cost table has, with its name for each.
+    /// The agents in the paper's cost table, with their names there.
     fn in_the_paper(&self, published: &Published) -> Vec<(&AgentCost, String, &'static str, String)> {
         let named = |cost| -> Option<(&AgentCost, String, &'static str, String)> {
             let (method, setting) = AgentCost::method(cost)?;
@@ -176,8 +176,8 @@ impl Costs {
         self.agents.iter().filter_map(named).collect()
     }
 
-    /// Measured beside published. What depends on the machine is relative to ALBUM on the same machine; the best of
-    /// each column is bold, as in the paper.
+    /// Measured beside published values. Machine-dependent quantities are relative to ALBUM on the same
+    /// machine; the best of each column is bold, as in the paper.
     pub(crate) fn beside_published(&self, published: &Published) -> Option<NamedTable> {
         let mut names = vec!["method".to_owned()];
         for quantity in &QUANTITIES {
@@ -246,7 +246,8 @@ impl Costs {
         (!table.is_empty()).then_some(NamedTable { name: "cost", table, data })
     }
 
-    /// The paper's five bar charts, measured beside published. Times and memory are relative to ALBUM's.
+    /// The paper's five bar charts, measured beside published values. Times and memory are relative to
+    /// ALBUM's.
     pub fn bars(&self, published: &Published) -> Figure {
         let rows = self.in_the_paper(published);
         let plots = QUANTITIES.iter().map(|quantity| {
@@ -277,7 +278,7 @@ impl Costs {
         panels("Cost of a gradient step, measured and published", plots, 2)
     }
 
-    /// Average success of the published tables against the cost of a step, for both of the paper's sets of tasks: by
+    /// Average published success against the cost of a step, for both of the paper's sets of tasks: by
     /// operations, as its caption argues, and by time on this machine.
     pub fn pareto(&self, published: &Published) -> Figure {
         let sets = [("Ten environments", "main"), ("Five environments, with chunking", "chunking")];
@@ -327,7 +328,7 @@ fn bars(plot: Plot, name: &str, bars: &[(f64, f64)], ink: Ink) -> Plot {
     let (mut above, mut below, mut outline) = (Vec::new(), Vec::new(), Vec::new());
     for &(top, value) in bars {
         let bottom = top + THICKNESS;
-        // A point without a place ends one bar before the next begins.
+        // A NaN point separates one bar from the next.
         above.extend([(0.0, top), (value, top), (value, f64::NAN)]);
         below.extend([(0.0, bottom), (value, bottom), (value, f64::NAN)]);
         outline.extend([(0.0, top), (value, top), (value, bottom), (0.0, bottom), (0.0, f64::NAN)]);
@@ -367,7 +368,7 @@ mod tests {
         assert!(text.contains("ms/step, 1 thread  ") && text.contains("ms/step, 2 threads"), "{text}");
     }
 
-    /// The paper's figure has five charts; its Pareto figure argues in operations.
+    /// The paper's figure has five charts; its Pareto figure counts operations.
     #[test]
     fn the_figures_are_the_papers() {
         let published = Published::load().unwrap();

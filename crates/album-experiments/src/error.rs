@@ -1,4 +1,4 @@
-//! What can be wrong with an experiment or its report.
+//! Errors of experiments and reports.
 
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -9,7 +9,7 @@ pub enum ExperimentError {
     /// No experiment of that name.
     #[error("there is no experiment `{name}`{hint} (`album reproduce --list` shows all)")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Suggestions.
         hint: String,
@@ -27,7 +27,7 @@ pub enum ExperimentError {
     Io {
         /// The file.
         place: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A choice of tasks, seeds or variants that the experiment does not have.
@@ -43,16 +43,16 @@ pub enum ReportError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file in the place of the report's folder.
+    /// The report's folder is an existing file.
     #[error("{} is a file; a report is a folder: choose another name", .0.display())]
     NotAFolder(PathBuf),
-    /// An SVG file that album did not draw.
+    /// An SVG file not drawn by album.
     #[error("{} is not a figure that album drew, so it is not put on the page; remove it", .0.display())]
     Figure(PathBuf),
-    /// The published numbers.
+    /// Invalid published numbers.
     #[error(transparent)]
     Published(#[from] crate::published::PublishedError),
 }

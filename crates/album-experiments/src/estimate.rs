@@ -1,4 +1,5 @@
-//! The lines of a study's tables: each a variant on a task, or on average over tasks, beside the published number.
+//! The lines of a study's tables: each a variant on a task, or averaged over tasks, beside the published
+//! number.
 
 use crate::measure;
 use crate::published::Published;
@@ -6,12 +7,12 @@ use crate::reference::{Lookup, Reference, Wanted, place};
 use crate::study::{Arm, Study};
 use album_stats::{Bootstrap, Divisor, Interval, Scores, deviation};
 
-/// The master seed of every bootstrap: the same runs make the same page.
+/// The seed of every bootstrap: the same runs give the same page.
 pub(crate) const BOOTSTRAP_SEED: u64 = 0;
-/// The deviations of a standard normal variable within which 95 % of it lie.
+/// The 97.5 % quantile of the standard normal distribution.
 pub(crate) const NORMAL_95: f64 = 1.96;
 
-/// What a line is about.
+/// The tasks that a line covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Over {
     /// One task.
@@ -25,16 +26,16 @@ pub enum Over {
 /// Whether a published number agrees with a measured one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Their difference is within the combined interval.
+    /// The difference is within the combined interval.
     Inside,
-    /// It is not.
+    /// The difference exceeds it.
     Outside,
     /// There is only one seed, so there is no interval.
     Undetermined,
 }
 
 impl Verdict {
-    /// As tables write it.
+    /// The word used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Inside => "inside",
@@ -44,12 +45,12 @@ impl Verdict {
     }
 }
 
-/// One measured number with all that is said about it.
+/// One measured number with its context.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     /// The variant.
     pub variant: String,
-    /// The place of the line's first arm in the study.
+    /// Index of the line's first arm in the study.
     pub arm: usize,
     /// The environment, without version.
     pub environment: String,
@@ -59,18 +60,19 @@ pub struct Estimate {
     pub over: Over,
     /// The metric.
     pub metric: String,
-    /// Seeds that have a value, on all tasks of the line.
+    /// Number of seeds with a value on all tasks of the line.
     pub done: usize,
-    /// Seeds that were planned.
+    /// Number of planned seeds.
     pub planned: usize,
-    /// Runs by tasks; none if no seed has a value.
+    /// Scores by run and task; `None` if no seed has a value.
     pub scores: Option<Scores>,
-    /// The divisor of the deviation: that of the published number where it is known, else the number of seeds.
+    /// The divisor of the standard deviation: that of the published number if known, else the number of
+    /// seeds.
     pub divisor: Divisor,
-    /// The 95 % interval of the mean; none with one seed, and none where all seeds are equal, because a bootstrap of
+    /// The 95 % interval of the mean; `None` with one seed or if all seeds are equal, because a bootstrap of
     /// equal numbers says nothing about their spread.
     pub interval: Option<Interval>,
-    /// Whether the value is the same for every seed.
+    /// Whether the value is deterministic, the same for every seed.
     pub exact: bool,
     /// The published number.
     pub reference: Reference,
@@ -82,23 +84,23 @@ impl Estimate {
         self.scores.as_ref().map(Scores::mean)
     }
 
-    /// The deviation over seeds of the means over tasks; nothing where all seeds are the same by definition.
+    /// The standard deviation over seeds of the means over tasks; `None` if the value is deterministic.
     pub fn deviation(&self) -> Option<f64> {
         let scores = self.scores.as_ref().filter(|scores| scores.runs() > 1 && !self.exact)?;
         deviation(&scores.run_means(), self.divisor)
     }
 
-    /// Whether there are several seeds and each has the same scores.
+    /// Whether there are several seeds, all with the same scores.
     pub fn all_equal(&self) -> bool {
         self.scores.as_ref().is_some_and(Scores::runs_agree)
     }
 
-    /// The interquartile mean of several tasks.
+    /// The interquartile mean, if there are several tasks.
     pub fn iqm(&self) -> Option<f64> {
         self.scores.as_ref().filter(|scores| scores.tasks() > 1).map(Scores::iqm)
     }
 
-    /// Measured less published.
+    /// Measured minus published.
     pub fn difference(&self) -> Option<f64> {
         match &self.reference {
             Reference::Same(row) => Some(self.mean()? - row.mean),
@@ -106,12 +108,12 @@ impl Estimate {
         }
     }
 
-    /// Whether the difference is at most `sqrt(a^2 + b^2)`: `a` is half of the measured interval, `b` that of the
-    /// published mean, `1.96 std / sqrt(seeds)`, or 0 where the paper does not give these.
+    /// Whether the difference is at most `sqrt(a^2 + b^2)`: `a` is half the measured interval, `b` that of
+    /// the published mean, `1.96 std / sqrt(seeds)`, or 0 if the paper does not give these.
     pub fn verdict(&self) -> Option<Verdict> {
         let (Reference::Same(row), difference) = (&self.reference, self.difference()?) else { return None };
         if self.exact {
-            // Nothing varies, so the digits of the paper are all that can differ.
+            // The value is deterministic, so only the paper's rounding can differ.
             let digits = row.mean.to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
             let half_a_digit = 0.5 * 10f64.powi(-(digits as i32)) * (1.0 + 1e-9);
             return Some(if difference.abs() <= half_a_digit { Verdict::Inside } else { Verdict::Outside });
@@ -127,7 +129,7 @@ impl Estimate {
     }
 }
 
-/// The variants of a study in order, each with the places of its arms.
+/// The variants of a study in order, each with the indices of its arms.
 pub fn variants(study: &Study) -> Vec<(&str, Vec<usize>)> {
     let mut variants: Vec<(&str, Vec<usize>)> = Vec::new();
     for (place, arm) in study.arms.iter().enumerate() {
@@ -139,7 +141,7 @@ pub fn variants(study: &Study) -> Vec<(&str, Vec<usize>)> {
     variants
 }
 
-/// All lines of a metric: variant by variant, task by task, averages behind the tasks they are of.
+/// All lines of a metric: by variant and task, averages after the tasks they cover.
 pub fn estimates(study: &Study, published: &Published, metric: &str) -> Vec<Estimate> {
     let lookup = Lookup::new(published, study);
     let mut lines = Vec::new();
@@ -154,7 +156,7 @@ pub fn estimates(study: &Study, published: &Published, metric: &str) -> Vec<Esti
                 None => environments.push((environment, vec![arm])),
             }
         }
-        // What is the same for every seed is a fact about each task; averages say nothing more.
+        // A deterministic value describes a single task; averages add nothing.
         let first = &study.arms[arms[0]];
         if metric != "success" {
             continue;
@@ -177,7 +179,7 @@ fn wanted<'a>(arm: &'a Arm, metric: &'a str) -> Wanted<'a> {
     Wanted { method: &arm.method, setting: &arm.setting, metric }
 }
 
-/// A line over some arms of one variant; none if the metric means nothing there.
+/// A line over some arms of one variant; `None` if the metric does not apply.
 fn estimate(
     study: &Study,
     arms: &[usize],
@@ -222,7 +224,7 @@ fn estimate(
     })
 }
 
-/// The scores of the seeds that have one on each of these arms' tasks, and how many those are.
+/// The scores of the seeds that have one on all tasks of these arms, and their number.
 pub(crate) fn matrix(study: &Study, arms: &[&Arm], metric: &str) -> (Option<Scores>, usize) {
     let values: Vec<Vec<(u64, f64)>> =
         arms.iter().map(|arm| measure::values(arm, study.protocol, metric)).collect();

@@ -32,12 +32,12 @@ const FILES: [(&str, &str); 17] = embedded!["", ".toml":
     "tabular",
 ];
 
-/// The experiments that come with the program.
+/// The names of the built-in experiments.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// What `experiments/NAME.toml` holds.
+/// The contents of `experiments/NAME.toml`.
 ///
 /// ```
 /// use album_experiments::{Experiment, Scale};
@@ -49,37 +49,37 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The file's name without its ending.
+    /// The file name without its extension.
     #[serde(skip)]
     pub name: String,
-    /// What `album reproduce` finds it by: the name, or the path of a file that does not come with the program.
+    /// The argument of `album reproduce`: the name, or the path of a user's file.
     #[serde(skip)]
     pub argument: String,
-    /// One line; the name where the file has none.
+    /// One line; the name if the file has none.
     #[serde(default)]
     pub title: String,
     /// The question, and the paper's answer.
     #[serde(default)]
     pub question: String,
-    /// The tables and figures of the paper, by their labels.
+    /// The corresponding tables and figures of the paper, by label.
     #[serde(default)]
     pub reference: String,
-    /// The table in `experiments/published` with the paper's numbers, by its file's name.
+    /// The table in `experiments/published` with the paper's numbers, by file name.
     #[serde(default)]
     pub published: Option<String>,
-    /// What is measured, in the words of `experiments/published/README.md`.
+    /// The metrics, named as in `experiments/published/README.md`.
     #[serde(default = "success")]
     pub metrics: Vec<String>,
-    /// Whether value maps belong to it.
+    /// Whether to show value maps.
     #[serde(default)]
     pub value_maps: bool,
-    /// The paper's grid. A file of your own may have one scale only.
+    /// The paper's grid. A user's file may have one scale only.
     #[serde(default)]
     pub paper: Grid,
     /// A grid that two cores finish in minutes.
     #[serde(default)]
     pub small: Grid,
-    /// What is compared.
+    /// The variants to compare.
     #[serde(default, rename = "variant")]
     pub variants: Vec<Variant>,
 }
@@ -88,11 +88,11 @@ fn success() -> Vec<String> {
     vec!["success".into()]
 }
 
-/// The budget of an experiment: which tasks, how many seeds and steps. It chooses no preset.
+/// The budget of an experiment: tasks, seeds and steps. It does not imply a preset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// What a small machine affords.
+    /// A budget for a small machine.
     Small,
     /// The paper's tasks, seeds and steps.
     Paper,
@@ -122,7 +122,7 @@ pub enum Protocol {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
-    /// Environments without version, each with the numbers of its tasks.
+    /// Environments without version, each with its task numbers.
     #[serde(default)]
     pub tasks: BTreeMap<String, Vec<usize>>,
     /// The number of seeds.
@@ -134,13 +134,13 @@ pub struct Grid {
     /// Which evaluations count.
     #[serde(default)]
     pub protocol: Protocol,
-    /// Data files of environments that are not at their default place.
+    /// Data files of environments, if not in the default place.
     #[serde(default)]
     pub data: BTreeMap<String, PathBuf>,
     /// Settings of all runs: keys of `[train]` or of the agent.
     #[serde(default)]
     pub set: toml::Table,
-    /// Where the configurations start from; without it from the task's own preset.
+    /// The preset that configurations start from; by default the task's own.
     #[serde(default)]
     pub preset: Option<PresetName>,
     /// A command instead of a grid of runs.
@@ -148,7 +148,7 @@ pub struct Grid {
     pub command: Option<Command>,
 }
 
-/// A preset, by its name.
+/// A preset by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PresetName {
@@ -181,12 +181,12 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostOptions {
-    /// Seeds, each timed in a round in which all agents take turns.
+    /// Number of seeds, each timed in a round in which all agents take turns.
     pub rounds: usize,
 }
 
 impl Command {
-    /// The command line that does the same, with its files in `out`.
+    /// The equivalent command line, with its files in `out`.
     pub fn line(&self, out: &str) -> String {
         match self {
             Command::Cost(options) => format!("album bench cost --rounds {} --out {out}", options.rounds),
@@ -195,48 +195,48 @@ impl Command {
     }
 }
 
-/// Where a variant's numbers come from.
+/// The source of a variant's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// The trained agent.
     #[default]
     Agent,
-    /// The best values that the data supports, whatever was learned.
+    /// The best values that the data supports, independent of training.
     Data,
 }
 
-/// One of the things an experiment compares.
+/// A variant of an experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Its name in tables and legends; the agent's where the file has none.
+    /// Its name in tables and legends; the agent's by default.
     #[serde(default)]
     pub label: String,
-    /// The method whose published numbers stand beside it; none where this is empty.
+    /// The method whose published numbers it is compared with; empty for none.
     #[serde(default)]
     pub method: String,
-    /// The published setting, where it is not that of `set`.
+    /// The published setting, if not that of `set`.
     #[serde(default)]
     pub setting: Option<String>,
     /// The agent.
     pub agent: String,
-    /// What differs from the agent's preset.
+    /// Settings that differ from the agent's preset.
     #[serde(default)]
     pub set: toml::Table,
-    /// The variant, by its label, that changes in success are measured from.
+    /// The label of the variant that changes in success are relative to.
     #[serde(default)]
     pub baseline: Option<String>,
-    /// The number of seeds where it is not the grid's: one for each scale.
+    /// Number of seeds per scale, if not the grid's.
     #[serde(default)]
     pub seeds: BTreeMap<Scale, u64>,
-    /// The evaluation that counts, by its step, where it is not the end: one for each scale.
+    /// Step of the evaluation that counts per scale, if not the last.
     #[serde(default)]
     pub at: BTreeMap<Scale, u64>,
-    /// The only scale that has it; both if not given.
+    /// The only scale that includes it; both by default.
     #[serde(default)]
     pub only: Option<Scale>,
-    /// Where its numbers come from.
+    /// The source of its numbers.
     #[serde(default)]
     pub source: Source,
     /// Whether the boundedness condition may be violated.
@@ -254,15 +254,15 @@ impl Variant {
 /// One run of the grid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// The place of its variant in [`Experiment::variants`].
+    /// Index of its variant in [`Experiment::variants`].
     pub variant: usize,
     /// The task.
     pub task: TaskName,
-    /// The data, where it is not at its default place.
+    /// The data, if not in its default place.
     pub data: Option<PathBuf>,
     /// The seed.
     pub seed: u64,
-    /// Where its configuration starts from, if not from the task's own preset.
+    /// The preset that its configuration starts from, if not the task's own.
     pub preset: Option<PresetName>,
     /// The agent.
     pub agent: String,
@@ -277,21 +277,21 @@ pub struct Spec {
 pub struct Selection {
     /// OGBench names of tasks, or of environments (`cube-single-play`) for all their tasks; all if empty.
     pub tasks: Vec<String>,
-    /// Seeds, which need not be the grid's; the grid's if empty.
+    /// Seeds, possibly other than the grid's; the grid's if empty.
     pub seeds: Vec<u64>,
     /// Labels of variants; all if empty.
     pub variants: Vec<String>,
 }
 
 impl Grid {
-    /// Whether the file does not have this scale.
+    /// Whether the file lacks this scale.
     pub(crate) fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.command.is_none()
     }
 }
 
 impl Experiment {
-    /// The experiment of that name, or of a file that ends in `.toml`.
+    /// Finds a built-in experiment by name, or reads a file that ends in `.toml`.
     pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
         if name.ends_with(".toml") {
             let text = files::read_text(Path::new(name), Links::Follow, 16 << 20)
@@ -311,7 +311,7 @@ impl Experiment {
         Self::parse(name, text, &format!("experiments/{name}.toml"))
     }
 
-    /// Reads an experiment; `place` is named in errors.
+    /// Parses an experiment; `place` is named in errors.
     pub fn parse(name: &str, text: &str, place: &str) -> Result<Experiment, ExperimentError> {
         let invalid = |reason: String| ExperimentError::Invalid { place: place.to_owned(), reason };
         let mut experiment: Experiment = toml::from_str(text).map_err(|e| invalid(e.to_string()))?;
@@ -335,7 +335,8 @@ impl Experiment {
         }
     }
 
-    /// The number of runs at a scale. A run that several variants share counts once, and a command counts as one.
+    /// The number of runs at a scale. A run shared by several variants counts once, and a command counts as
+    /// one.
     pub fn run_count(&self, scale: Scale) -> Result<usize, ExperimentError> {
         let specs = self.specs(scale)?;
         let distinct: BTreeSet<_> =
@@ -430,7 +431,7 @@ pub fn environment(task: &TaskName) -> String {
 
 fn unknown(what: &str, found: &str, all: &[&str], experiment: &str, scale: Scale) -> ExperimentError {
     let mut names = all.to_vec();
-    names.dedup(); // an environment stands there once for each of its tasks
+    names.dedup(); // environments repeat for each of their tasks
     let hint = suggest::hint(found, names);
     ExperimentError::Choice(format!("experiment {experiment} has no {what} `{found}` at scale {scale}{hint}"))
 }

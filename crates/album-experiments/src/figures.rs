@@ -10,16 +10,16 @@ use album_plot::{Figure, Ink, Legend, Plot, Scale, panels};
 use album_stats::{Bootstrap, Scores, mean, profile};
 use album_train::Records;
 
-/// Resamples for a band, of which there are many; its ends are drawn, not read.
+/// Bootstrap resamples per band; fewer than for tables, since its ends are only drawn.
 const BAND_RESAMPLES: usize = 2_000;
-/// Beyond this, values are shown on a logarithmic scale.
+/// Values beyond this are shown on a logarithmic scale.
 const LARGE: f64 = 1e4;
-/// Curves in a panel, at most; bands of more hide each other.
+/// Maximum number of curves per panel; more bands would hide each other.
 const PER_PANEL: usize = 5;
-/// Colours of the palette.
+/// Number of colours in the palette.
 const COLOURS: usize = 8;
 
-/// A figure, the suffix of its file name, and its caption.
+/// A figure, its file-name suffix and its caption.
 #[derive(Clone, Debug)]
 pub struct NamedFigure {
     /// The name.
@@ -59,9 +59,9 @@ pub(crate) fn task_title(task: &str) -> String {
     format!("{environment} {number}").trim_end().to_owned()
 }
 
-/// Final numbers side by side, with their intervals and the published ones.
+/// Final numbers with their intervals, beside the published ones.
 fn comparison(study: &Study, published: &Published) -> Option<NamedFigure> {
-    // Success where it is measured, else the first metric that is.
+    // Success if it is measured, else the first metric that is.
     let (success, others): (Vec<&String>, Vec<&String>) =
         study.metrics.iter().partition(|name| *name == "success");
     let (metric, all) = (success.into_iter().chain(others))
@@ -111,7 +111,7 @@ fn sentence(text: &str) -> String {
 }
 
 fn dots(lines: &[&Estimate], title: &str) -> Plot {
-    // Above and below the middle of the row, so that neither hides the other.
+    // Offset from the middle of the row, so that neither hides the other.
     let both = lines.iter().any(|line| matches!(line.reference, Reference::Same(_)));
     let (above, below) = if both { (-0.14, 0.2) } else { (0.0, 0.0) };
     let ink = [Ink::Series(0), Ink::Series(1)];
@@ -128,7 +128,7 @@ fn dots(lines: &[&Estimate], title: &str) -> Plot {
             }));
         }
     }
-    // Marks come first, because their shapes follow their place.
+    // Marks come first, because their shape depends on their index.
     let mut plot = Plot::new(title).y_names(lines.iter().map(|line| line.variant.as_str()));
     plot = plot.points("measured", &measured).ink(ink[0]);
     if both {
@@ -137,7 +137,7 @@ fn dots(lines: &[&Estimate], title: &str) -> Plot {
     ranges.iter().fold(plot, |plot, (ink, ends)| plot.line("", ends).ink(*ink))
 }
 
-/// Success over steps.
+/// Success over training steps.
 fn curves(study: &Study) -> Option<NamedFigure> {
     let of = |records: &Records| -> Points {
         let series = records.eval.series("evaluation/success");
@@ -149,7 +149,7 @@ fn curves(study: &Study) -> Option<NamedFigure> {
     Some(NamedFigure { name: "curves", figure, caption: caption.into() })
 }
 
-/// Mean values over steps. Values that fall without bound need a different scale.
+/// Mean values over training steps. Diverging values need a logarithmic scale.
 fn values(study: &Study) -> Option<NamedFigure> {
     let of = |records: &Records| -> Points {
         let mut names = records.train.names();
@@ -176,8 +176,8 @@ fn values(study: &Study) -> Option<NamedFigure> {
     Some(NamedFigure { name: "values", figure, caption })
 }
 
-/// One panel per task, or several where bands of many variants would hide each other; one line per variant. Cells that
-/// look at the same runs at different times have one line.
+/// One panel per task, or several if bands of many variants would hide each other; one line per variant. Arms
+/// that evaluate the same runs at different steps share a line.
 fn over_steps(
     study: &Study,
     series: impl Fn(&Records) -> Points,
@@ -203,7 +203,7 @@ fn over_steps(
             plot = axes(plot).legend(Legend::Shared);
             for curve in some {
                 let ink = Ink::Series(curve.number % COLOURS);
-                // Dashes tell apart what has the same colour.
+                // Dashes distinguish lines of the same colour.
                 let dashed = curve.number >= COLOURS;
                 let name = curve.name.as_str();
                 plot = if dashed { plot.dashed(name, &curve.middle) } else { plot.line(name, &curve.middle) };
@@ -215,10 +215,10 @@ fn over_steps(
     (!plots.is_empty()).then(|| panels("", plots, columns))
 }
 
-/// The mean of a variant's runs over steps, and the ends of its interval.
+/// The mean of a variant's runs over steps, with its interval.
 struct Curve {
     name: String,
-    /// The place of the variant, which decides the colour.
+    /// Index of the variant, which determines the colour.
     number: usize,
     middle: Points,
     low: Points,
@@ -244,7 +244,7 @@ fn curves_of(study: &Study, task: &str, series: &impl Fn(&Records) -> Points) ->
     curves
 }
 
-/// Variants that are one run looked at several times share its curve and so its name.
+/// Variants that evaluate the same run at several steps share its curve and name.
 fn legend_name(study: &Study, arm: &Arm) -> String {
     let same = |other: &&Arm| {
         other.task == arm.task
@@ -258,7 +258,7 @@ fn legend_name(study: &Study, arm: &Arm) -> String {
 
 type Points = Vec<(f64, f64)>;
 
-/// The mean of some curves at each step that one of them has, and the ends of its interval where two have it.
+/// The mean of some curves at each step that any of them has, and its interval if at least two have it.
 fn band(curves: &[Points]) -> (Points, Points, Points) {
     let mut steps: Vec<f64> = curves.iter().flatten().map(|point| point.0).collect();
     steps.sort_by(f64::total_cmp);
@@ -268,7 +268,7 @@ fn band(curves: &[Points]) -> (Points, Points, Points) {
     for step in steps {
         let at = |curve: &Points| curve.iter().find(|point| point.0 == step).map(|point| point.1);
         let found: Vec<f64> = curves.iter().filter_map(at).collect();
-        // A curve that ends early, or has its points elsewhere, would make the mean jump.
+        // A curve that ends early, or has points at other steps, would make the mean jump.
         let alive = |curve: &&Points| curve.last().is_some_and(|last| last.0 >= step);
         if found.len() < curves.iter().filter(alive).count() {
             continue;
@@ -284,7 +284,7 @@ fn band(curves: &[Points]) -> (Points, Points, Points) {
     (middle, low, high)
 }
 
-/// The share of runs above each success rate, where there are several tasks.
+/// The fraction of runs above each success rate, if there are several tasks.
 fn profiles(study: &Study) -> Option<NamedFigure> {
     if tasks(study).len() < 2 {
         return None;
@@ -295,7 +295,7 @@ fn profiles(study: &Study) -> Option<NamedFigure> {
     plot = plot.y_range(-0.02, 1.02).legend(Legend::Right);
     let mut any = false;
     for (number, (label, arms)) in variants(study).into_iter().enumerate() {
-        // Shares over other tasks are not comparable.
+        // Fractions over different tasks are not comparable.
         if arms.len() < tasks(study).len() {
             continue;
         }

@@ -1,5 +1,5 @@
-//! One piece of work for its own process: a run, or the report of a plan. A job is handed over as a small file, so
-//! that the process needs no options and does not expand the experiment again.
+//! A job for a process of its own: a run, or the report of a plan. It is passed as a small file, so that the
+//! process needs no options and does not expand the experiment again.
 
 use crate::experiment::Command;
 use crate::plan::{PlannedRun, Request, Work};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The work of a process.
+/// A job.
 #[derive(Debug)]
 pub enum Job {
     /// A run of a plan.
@@ -31,16 +31,16 @@ struct JobFile {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum JobWork {
-    /// A run that trains; the configuration is the text of a `config.toml`.
+    /// A training run; the configuration is the text of a `config.toml`.
     Train { id: String, config: String, allow_unbounded: bool },
-    /// A run that is a command.
+    /// A run of a command.
     Command { id: String, command: Command },
     /// A report.
     Report(Request),
 }
 
 impl Job {
-    /// Writes the job to a file, together with the folder of its results.
+    /// Writes the job to a file, together with its results folder.
     pub fn write(&self, results: &Results, file: &Path) -> Result<(), Error> {
         let work = match self {
             Job::Report(request) => JobWork::Report(request.clone()),
@@ -56,7 +56,7 @@ impl Job {
         write_json(file, &JobFile { results: results.folder().to_path_buf(), work })
     }
 
-    /// Reads a job and the results folder that it is for.
+    /// Reads a job and its results folder.
     pub fn read(file: &Path) -> Result<(Job, Results), Error> {
         let text = files::read(file, Links::Follow, 16 << 20).map_err(Error::io(file))?;
         let JobFile { results, work } = serde_json::from_slice(&text)
@@ -82,15 +82,15 @@ impl Job {
     }
 }
 
-/// What a run needs from the program that does it.
+/// What a run needs from the program that executes it.
 pub trait Host {
-    /// Trains a run that is ready, to its end or until a signal.
+    /// Trains a prepared run to its end or until a signal.
     fn train(&mut self, run: album::Run) -> Result<(), Error>;
     /// Runs a command with its files in `out`.
     fn command(&mut self, command: &Command, out: &Path) -> Result<(), Error>;
 }
 
-/// Starts a run, or resumes it, or does nothing if it is finished. A failure is noted in the folder.
+/// Starts or resumes a run, or does nothing if it is finished. A failure is recorded in the folder.
 pub fn run(
     results: &Results,
     run: &PlannedRun,

@@ -1,6 +1,6 @@
-//! The experiments of the paper as data, how to run them, and what their runs say beside the published numbers.
+//! The paper's experiments as data, their execution, and their results beside the published numbers.
 //!
-//! From a file to a page:
+//! From an experiment file to a report:
 //!
 //! - [`Experiment`]: what `experiments/NAME.toml` holds, compiled in or from a user's file: the question, the grid of
 //!   variants, tasks and seeds at two scales, the protocol, the published table;

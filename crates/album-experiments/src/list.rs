@@ -1,4 +1,4 @@
-//! The experiments that come with the program.
+//! The list of built-in experiments.
 
 use crate::error::ExperimentError;
 use crate::experiment::{Experiment, Scale, names};
@@ -7,25 +7,25 @@ use album_report::table::Table;
 use serde::Serialize;
 use std::fmt;
 
-/// All of them, in the order of the paper.
+/// All built-in experiments, in the order of the paper.
 #[derive(Debug, Serialize)]
 pub struct ExperimentList {
-    /// One by one.
+    /// The experiments.
     pub experiments: Vec<ListedExperiment>,
 }
 
 /// An experiment and its size.
 #[derive(Debug, Serialize)]
 pub struct ListedExperiment {
-    /// What `album reproduce` takes.
+    /// The argument of `album reproduce`.
     pub name: &'static str,
-    /// One line.
+    /// One-line title.
     pub title: String,
     /// Its tables and figures in the paper.
     pub reference: String,
-    /// Runs at the small scale.
+    /// Number of runs at the small scale.
     pub small: usize,
-    /// Runs at the paper's scale.
+    /// Number of runs at the paper's scale.
     pub paper: usize,
 }
 

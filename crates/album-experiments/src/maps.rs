@@ -10,14 +10,14 @@ use album_base::spread::evenly;
 use album_plot::{Figure, panels};
 use album_train::Records;
 
-/// Maps of one run.
+/// Number of maps per run.
 const MAPS: usize = 4;
 
-/// A row of maps for each variant: of its first seed that has any, at evenly spread steps. Where maps are not what the
-/// study is about, on its first task only.
+/// A row of maps for each variant, from its first seed that has any, at evenly spaced steps. If the study is
+/// not about maps, only for its first task.
 ///
-/// All maps have the paper's colour scale, from -1 / (1 - gamma), the value of never reaching the goal, to 0, its value.
-/// A scale drawn from each map's own numbers would show a nearly uniform V as full of contrast.
+/// All maps share the paper's colour scale, from -1 / (1 - gamma), the value of never reaching the goal, to
+/// 0, the value at the goal. A scale fitted to each map would make a nearly uniform V look full of contrast.
 pub(crate) fn value_maps(study: &Study) -> Option<NamedFigure> {
     let shown = |arm: &&Arm| arm.source == Source::Agent && (study.value_maps || arm.task == tasks(study)[0]);
     let mut rows: Vec<(&Arm, &Records)> = Vec::new();
@@ -54,5 +54,5 @@ pub(crate) fn value_maps(study: &Study) -> Option<NamedFigure> {
     })
 }
 
-/// The discount of every agent unless it is set.
+/// The default discount of every agent.
 const DEFAULT_GAMMA: f64 = 0.995;

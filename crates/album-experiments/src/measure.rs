@@ -1,10 +1,10 @@
-//! What a run scored, metric by metric, in the words and units of the published tables.
+//! The scores of runs, with the metrics and units of the published tables.
 
 use crate::experiment::{Protocol, Source};
 use crate::study::{Arm, Run};
 use album_train::{Records, RunResult};
 
-/// What can be measured.
+/// The supported metrics.
 pub(crate) const METRICS: [&str; 10] = [
     "success",
     "steps_to_half_success",
@@ -18,17 +18,17 @@ pub(crate) const METRICS: [&str; 10] = [
     "v_max_minus_v_min",
 ];
 
-/// The values of a metric by seed, in order: of the runs that have come far enough to have it. Metrics and units are
+/// The values of a metric by seed, in order, of the runs that have come far enough. Metrics and units are
 /// those of `experiments/published/README.md`.
 ///
-/// `success` is that of the last evaluation or the mean of the last three (of fewer, where there are fewer).
-/// `steps_to_half_success` is missing for runs that never succeed in half of an evaluation.
+/// `success` is that of the last evaluation or the mean of the last three (or fewer). `steps_to_half_success`
+/// is missing for runs that never reach 50 % success.
 pub fn values(arm: &Arm, protocol: Protocol, metric: &str) -> Vec<(u64, f64)> {
     let of = |run: &Run| value(arm, run, protocol, metric).map(|value| (run.seed, value));
     arm.runs.iter().filter_map(of).filter(|(_, value)| value.is_finite()).collect()
 }
 
-/// Whether a metric is the same for every seed.
+/// Whether a metric is deterministic, the same for every seed.
 pub fn is_exact(arm: &Arm, metric: &str) -> bool {
     arm.source == Source::Data || metric == "condition"
 }
@@ -63,7 +63,7 @@ fn value(arm: &Arm, run: &Run, protocol: Protocol, metric: &str) -> Option<f64> 
     }
 }
 
-/// The values of learned critics are of the end of a run only.
+/// Learned values are available only at the end of a run.
 fn at_the_end(result: &RunResult, at: Option<u64>) -> bool {
     result.finished && at.is_none_or(|at| at >= result.steps)
 }
@@ -79,7 +79,7 @@ fn range(metric: &str, most: f64, mean: f64, least: f64) -> Option<f64> {
     }
 }
 
-/// Shares of successful episodes over steps, up to the step that counts.
+/// Success rates over steps, up to the step that counts.
 fn curve(records: &Records, at: Option<u64>) -> impl Iterator<Item = (f64, f64)> {
     let last = at.map_or(f64::INFINITY, |at| at as f64);
     records.eval.series("evaluation/success").into_iter().filter(move |point| point.0 <= last)
@@ -104,7 +104,7 @@ fn condition(records: &Records) -> Option<f64> {
     Some(setup.boundedness()?.sides.left)
 }
 
-/// A number in the section of a run's agent.
+/// A numeric setting of a run's agent.
 pub(crate) fn setting(records: &Records, key: &str) -> Option<f64> {
     let table: toml::Table = records.config.parse().ok()?;
     let value = table.get(table.get("agent")?.as_str()?)?.get(key)?;

@@ -1,4 +1,4 @@
-//! What a command left in its folder: figures, tables, and the measured cost of a step.
+//! The output files of a command: figures, tables, and the measured cost of a step.
 
 use crate::cost::Costs;
 use crate::error::ReportError;
@@ -7,14 +7,14 @@ use album_plot::Figure;
 use album_report::table::Table;
 use std::path::{Path, PathBuf};
 
-/// The figures and tables of a folder, by their files' names without ending, in alphabetical order.
+/// The figures and tables of a folder by file name without extension, in alphabetical order.
 pub(crate) struct Outputs {
     pub figures: Vec<(String, Figure)>,
     pub tables: Vec<(String, Vec<Vec<String>>)>,
     pub costs: Option<Costs>,
 }
 
-/// Reads the files of a folder that end in `.svg` and `.csv`, and `cost.json`; nothing if there is no folder yet.
+/// Reads the `.svg` and `.csv` files of a folder, and `cost.json`; empty if there is no folder yet.
 pub(crate) fn read(folder: &Path) -> Result<Outputs, ReportError> {
     let mut outputs = Outputs { figures: Vec::new(), tables: Vec::new(), costs: None };
     if !folder.exists() {

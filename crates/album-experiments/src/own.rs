@@ -1,4 +1,5 @@
-//! Runs on people's own data side by side: no published numbers, but returns, values and, where they are known, exact ones.
+//! Comparison of runs on users' own data: no published numbers, but returns, values and, if known, exact
+//! values.
 
 use album::{Error, RunConfig};
 use album_report::table::{Align, Cell, Table};
@@ -7,21 +8,21 @@ use album_train::Records;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A run on a log of one's own, or on a MudWorld.
+/// A run on a user's own log, or on a MudWorld.
 #[derive(Clone, Debug)]
 pub struct OwnRun {
     /// Its directory.
     pub path: PathBuf,
-    /// What it does.
+    /// Its configuration.
     pub config: RunConfig,
-    /// What it has written.
+    /// Its files.
     pub records: Records,
 }
 
-/// A number of a run, and its name.
+/// A named number of a run.
 type Number = (&'static str, fn(&Records) -> Option<f64>);
 
-/// What runs are compared by. Columns that no run has are left out.
+/// The numbers that runs are compared by. Columns that no run has are left out.
 const NUMBERS: [Number; 9] = [
     ("return", |run| Some(run.result.as_ref()?.evaluations.last()?.mean_return)),
     ("score", |run| run.result.as_ref()?.score),
@@ -43,7 +44,7 @@ impl OwnRun {
         Ok(OwnRun { records: Records::read(path)?, path: path.to_path_buf(), config })
     }
 
-    /// Whether all its updates are done.
+    /// Whether all updates are done.
     pub fn finished(&self) -> bool {
         self.records.result.as_ref().is_some_and(|result| result.finished)
     }
@@ -53,7 +54,7 @@ impl OwnRun {
         settings.chain([("steps".to_owned(), self.config.train.steps.to_string())]).collect()
     }
 
-    /// The agent, and those of its settings that are not the same in all runs of the agent on this data.
+    /// The agent, with its settings that differ between its runs on this data.
     fn variant(&self, all: &[OwnRun]) -> String {
         let same_kind = |other: &&OwnRun| {
             other.config.agent == self.config.agent && other.config.problem == self.config.problem
@@ -69,7 +70,7 @@ impl OwnRun {
     }
 }
 
-/// The runs by data and variant.
+/// The runs by dataset and variant.
 pub(crate) fn groups(runs: &[OwnRun]) -> BTreeMap<(String, String), Vec<&OwnRun>> {
     let mut groups: BTreeMap<_, Vec<&OwnRun>> = BTreeMap::new();
     for run in runs {
@@ -78,7 +79,8 @@ pub(crate) fn groups(runs: &[OwnRun]) -> BTreeMap<(String, String), Vec<&OwnRun>
     groups
 }
 
-/// A row for each variant on each data, with the deviation over seeds; and a row for each run, for programs.
+/// A row for each variant and dataset, with the standard deviation over seeds; and a row for each run, for
+/// programs.
 pub(crate) fn tables(runs: &[OwnRun]) -> (Table, Table) {
     let used: Vec<Number> = NUMBERS
         .into_iter()

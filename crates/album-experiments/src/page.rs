@@ -1,4 +1,4 @@
-//! The page about some studies, and the files beside it.
+//! The report page of some studies, and the files beside it.
 
 use crate::error::ReportError;
 use crate::figures::{NamedFigure, figures};
@@ -16,10 +16,10 @@ use album_report::table::{Cell as Entry, Status, Table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Figures with more bytes than this are shown from their files instead of being copied into the page.
+/// Larger figures, in bytes, are linked from their files instead of being embedded in the page.
 const LARGE: usize = 50_000;
 
-/// What [`write()`] wrote.
+/// The files written by [`write()`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The page.
@@ -28,8 +28,9 @@ pub struct Written {
     pub files: Vec<PathBuf>,
 }
 
-/// Writes `index.html` about the studies and the runs on other data into the folder `out`, and each table as `.csv` and
-/// `.tex` and each figure as `.svg` beside it. All is made and on the disk before anything is replaced.
+/// Writes `index.html` about the studies and the runs on users' own data into the folder `out`, and beside it
+/// each table as `.csv` and `.tex` and each figure as `.svg`. Everything is written and synced before
+/// anything is replaced.
 pub fn write(studies: &[Study], own: &[OwnRun], out: &Path) -> Result<Written, ReportError> {
     if out.exists() && !out.is_dir() {
         return Err(ReportError::NotAFolder(out.to_path_buf()));
@@ -63,7 +64,7 @@ pub fn write(studies: &[Study], own: &[OwnRun], out: &Path) -> Result<Written, R
     Ok(Written { page, files })
 }
 
-/// The studies with names that are different and fit for files.
+/// The studies with distinct names that are valid in file names.
 fn named_apart(studies: &[Study]) -> Vec<Study> {
     let mut named: Vec<Study> = Vec::new();
     for study in studies {
@@ -173,7 +174,7 @@ fn section(
     }
 }
 
-/// The versions of album that made the runs.
+/// The versions of album that produced the runs.
 fn versions(study: &Study) -> String {
     let runs = study.arms.iter().flat_map(|arm| &arm.runs);
     let results = runs.filter_map(|run| run.records.as_ref()?.result.as_ref());

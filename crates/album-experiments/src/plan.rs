@@ -1,4 +1,4 @@
-//! From an experiment to runs with stable identifiers.
+//! Expands an experiment into runs with stable identifiers.
 
 use crate::experiment::{Command, Experiment, PresetName, Scale, Selection, Spec, environment};
 use album::{Error, Location, Overrides, Problem, Resources, RunConfig, config};
@@ -8,19 +8,19 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// An experiment, or a part of it, by name: what a plan is made of, small enough for a file.
+/// An experiment, or a part of it, by name: the input of a plan, small enough for a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What [`Experiment::find`] takes.
+    /// The argument of [`Experiment::find`].
     pub experiment: String,
     /// The budget.
     pub scale: Scale,
-    /// The part.
+    /// The selected part.
     pub selection: Selection,
 }
 
 impl Request {
-    /// Expands it.
+    /// Expands the request.
     pub fn plan(&self) -> Result<Plan, Error> {
         Plan::new(Experiment::find(&self.experiment)?, self.scale, &self.selection)
     }
@@ -35,20 +35,20 @@ pub struct Plan {
     pub scale: Scale,
     /// Every run once, even if several arms share it.
     pub runs: Vec<PlannedRun>,
-    /// The arms' runs, each with its place in `runs`.
+    /// The arms' runs, each with its index in `runs`.
     pub specs: Vec<(Spec, usize)>,
 }
 
 /// A run of a plan.
 #[derive(Clone, Debug)]
 pub struct PlannedRun {
-    /// Readable, and unique by the content of what is run: two experiments with the same run share it.
+    /// Readable, and unique by the content of the run: two experiments with the same run share it.
     pub id: String,
-    /// What it does.
+    /// What the run does.
     pub work: Work,
 }
 
-/// What a run does.
+/// The work of a run.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Trains an agent.
@@ -58,7 +58,7 @@ pub enum Work {
         /// Whether the boundedness condition may be violated.
         allow_unbounded: bool,
     },
-    /// Writes the files of a command into the folder of the run.
+    /// Runs a command, with its files in the folder of the run.
     Command(Command),
 }
 
@@ -71,7 +71,7 @@ impl PlannedRun {
         }
     }
 
-    /// The command that does the same by itself.
+    /// The equivalent command line.
     pub fn command(&self, spec: Option<&Spec>) -> String {
         match (&self.work, spec) {
             (Work::Command(command), _) => command.line(&self.id),
@@ -99,7 +99,7 @@ impl PlannedRun {
     }
 }
 
-/// A word for a shell, quoted if it needs to be.
+/// A shell word, quoted if necessary.
 pub fn shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
@@ -129,7 +129,7 @@ impl Plan {
                 environment(&spec.task),
                 spec.task.task(),
                 spec.seed,
-                // The same wherever the experiment is run.
+                // Independent of where the experiment is run.
                 digest(&RunConfig { data: spec.data.clone(), ..config.clone() }.to_toml()?)
             );
             let place = *places.entry(id.clone()).or_insert_with(|| {
@@ -142,12 +142,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// `k-sweep-small`: the name of its folder of reports.
+    /// The name of the report folder, e.g. `k-sweep-small`.
     pub fn name(&self) -> String {
         format!("{}-{}", self.experiment.name, self.scale)
     }
 
-    /// The run of an identifier.
+    /// Finds a run by its identifier.
     pub fn find(&self, id: &str) -> Result<&PlannedRun, Error> {
         self.runs.iter().find(|run| run.id == id).ok_or_else(|| {
             Error::Config(format!(
@@ -159,7 +159,8 @@ impl Plan {
         })
     }
 
-    /// Refuses tasks without data and environments that cannot be made, before anything starts. Makes no data.
+    /// Refuses tasks without data and environments that cannot be created, before anything starts. Records no
+    /// data.
     pub fn check(&self, python: Option<&Path>) -> Result<(), Error> {
         let mut missing = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -206,7 +207,8 @@ fn resolve(spec: &Spec) -> Result<RunConfig, Error> {
     Ok(config::resolve(&overrides)?.config)
 }
 
-/// The first 40 bits of the SHA-256: of a thousand runs, two agree with a chance below one in a million.
+/// The first 40 bits of the SHA-256: among a thousand runs, the chance of a collision is below one in a
+/// million.
 fn digest(text: &str) -> String {
     album_base::hex::hex(&Sha256::digest(text.as_bytes())[..5])
 }

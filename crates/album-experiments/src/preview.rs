@@ -1,4 +1,4 @@
-//! What executing a plan would do.
+//! A preview of executing a plan.
 
 use crate::executor::slurm::Draft;
 use crate::plan::Plan;
@@ -13,25 +13,25 @@ pub struct Preview {
     pub experiment: String,
     /// `small` or `paper`.
     pub scale: String,
-    /// Run by run.
+    /// The runs.
     pub runs: Vec<PreviewRun>,
-    /// What Slurm would be told.
+    /// What would be submitted to Slurm.
     pub slurm: Option<Draft>,
 }
 
-/// A run before it is started.
+/// A run before it starts.
 #[derive(Debug, Serialize)]
 pub struct PreviewRun {
     /// Its identifier.
     pub id: String,
     /// `waiting`, `finished`, ...
     pub state: &'static str,
-    /// The command that does the same by itself.
+    /// The equivalent command line.
     pub command: String,
 }
 
 impl Preview {
-    /// Looks at what there is already; nothing is started.
+    /// Reads the current state; nothing is started.
     pub fn new(plan: &Plan, results: &Results, slurm: Option<Draft>) -> Self {
         let listing = results.list();
         // The first spec of each run names it.

@@ -1,4 +1,4 @@
-//! The numbers of the paper, from `experiments/published` (whose README says what they mean), compiled in.
+//! The paper's numbers, from `experiments/published` (see the README there), compiled in.
 //!
 //! ```
 //! use album_experiments::published::Published;
@@ -40,7 +40,7 @@ const HEADER: &str = "table,environment,task,method,setting,metric,mean,std,ddof
 /// One published number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRow {
-    /// The table, which is the name of its file.
+    /// The table, named after its file.
     pub table: String,
     /// The environment as OGBench names it, without version; `average` over those of the table; or empty.
     pub environment: String,
@@ -50,19 +50,19 @@ pub struct PublishedRow {
     pub method: String,
     /// What differs from the method's default: `key=value`, joined by `;`. See [`PublishedRow::settings`].
     pub setting: String,
-    /// What was measured.
+    /// The metric.
     pub metric: String,
-    /// The number.
+    /// The mean.
     pub mean: f64,
-    /// The deviation across seeds, where one is given.
+    /// The standard deviation over seeds, if given.
     pub std: Option<f64>,
-    /// The divisor of the deviation, where it is known.
+    /// The divisor of the standard deviation, if known.
     pub divisor: Option<Divisor>,
-    /// The number of runs, where it is given.
+    /// The number of runs, if given.
     pub seeds: Option<u32>,
     /// The unit.
     pub unit: String,
-    /// Who measured: `album`, or the publication the paper took it from.
+    /// Who measured it: `album`, or the publication that the paper took it from.
     pub source: String,
 }
 
@@ -81,7 +81,7 @@ impl PublishedRow {
         self.setting.split(';').filter_map(|pair| pair.split_once('='))
     }
 
-    /// Whether it is a success rate, whichever evaluations it is the mean of.
+    /// Whether it is a success rate, under any evaluation protocol.
     pub fn is_score(&self) -> bool {
         ["success", "success_last_three"].contains(&self.metric.as_str())
     }
@@ -140,7 +140,7 @@ impl PublishedRow {
     }
 }
 
-/// An empty field is no number.
+/// Parses a number; an empty field is `None`.
 fn number<T: FromStr>(field: &str) -> Result<Option<T>, String> {
     if field.is_empty() {
         return Ok(None);
@@ -164,7 +164,7 @@ pub enum PublishedError {
         table: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// What was found there.
         found: String,
     },
     /// No such table.
@@ -172,13 +172,13 @@ pub enum PublishedError {
     Unknown {
         /// The name.
         name: String,
-        /// What may have been meant.
+        /// A suggestion of the nearest name.
         hint: String,
     },
 }
 
 impl Published {
-    /// The tables that are compiled in.
+    /// Loads the compiled-in tables.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl Published {
         Ok(self.rows(table)?.iter().filter(|row| row.is_score()))
     }
 
-    /// One success rate; `setting` is empty for a method's default where the table varies nothing.
+    /// One success rate; `setting` is empty for a method's default if the table varies nothing.
     pub fn score(
         &self,
         table: &str,
@@ -234,7 +234,7 @@ impl Published {
     }
 }
 
-/// Reads a table in the format of `experiments/published`: the header, then one number per line.
+/// Parses a table in the format of `experiments/published`: the header, then one number per line.
 ///
 /// # Errors
 ///
@@ -249,7 +249,7 @@ impl Published {
 /// ```
 pub fn parse(table: &str, text: &str) -> Result<Vec<PublishedRow>, PublishedError> {
     let malformed = |line, found| PublishedError::Malformed { table: table.to_owned(), line, found };
-    // Quotation marks mean nothing in this format, and are refused below.
+    // Quotation marks have no meaning in this format, and are refused below.
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)

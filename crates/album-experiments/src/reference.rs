@@ -1,4 +1,4 @@
-//! The published number that belongs to a measured one.
+//! Finds the published counterpart of a measured number.
 
 use crate::experiment::{Experiment, Protocol, Source, Variant, environment, names};
 use crate::published::{Published, PublishedRow};
@@ -7,18 +7,18 @@ use album_data::ogbench::TaskName;
 use album_stats::mean;
 use std::collections::BTreeMap;
 
-/// What the paper says about a method with a setting.
+/// The paper's number for a method with a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reference {
-    /// The same on the same task, or on average over the same tasks.
+    /// For the same task, or averaged over the same tasks.
     Same(Box<PublishedRow>),
-    /// On average over the tasks of the experiment's published table, where that does not have this one.
+    /// Averaged over the tasks of the experiment's published table, if that lacks this task.
     Elsewhere(f64),
-    /// Nothing.
+    /// None.
     None,
 }
 
-/// Environment without version, and number of a task; any name that OGBench does not have is its own environment.
+/// Environment without version, and task number; any name unknown to OGBench is its own environment.
 pub(crate) fn place(task: &str) -> (String, String) {
     match task.parse::<TaskName>() {
         Ok(name) => (environment(&name), name.task().to_string()),
@@ -26,7 +26,7 @@ pub(crate) fn place(task: &str) -> (String, String) {
     }
 }
 
-/// The published name of each agent, as the experiments have it.
+/// The published name of each agent, as used in the experiments.
 pub fn methods() -> BTreeMap<String, String> {
     let mut methods = BTreeMap::new();
     for experiment in names().filter_map(|name| Experiment::find(name).ok()) {
@@ -38,7 +38,7 @@ pub fn methods() -> BTreeMap<String, String> {
     methods
 }
 
-/// A setting, `key=value` joined by `;`, with numbers in one notation.
+/// A setting, `key=value` joined by `;`, with normalised numbers.
 fn pairs(setting: &str) -> BTreeMap<&str, String> {
     let value = |text: &str| {
         text.replace('_', "").parse().map_or_else(|_| text.to_owned(), |number: f64| number.to_string())
@@ -46,12 +46,12 @@ fn pairs(setting: &str) -> BTreeMap<&str, String> {
     setting.split(';').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (k, value(v))).collect()
 }
 
-/// Whether two settings, `key=value` joined by `;`, are the same in another order or notation.
+/// Whether two settings, `key=value` joined by `;`, are equal up to order and notation.
 pub fn same_setting(a: &str, b: &str) -> bool {
     pairs(a) == pairs(b)
 }
 
-/// What the paper sets for ALBUM in all environments.
+/// The paper's value of an ALBUM hyperparameter, the same in all environments.
 pub(crate) fn hyperparameter(published: &Published, name: &str) -> Option<f64> {
     let rows = published.rows("hyperparameters").ok()?;
     let row =
@@ -59,7 +59,7 @@ pub(crate) fn hyperparameter(published: &Published, name: &str) -> Option<f64> {
     Some(row.mean)
 }
 
-/// Whether a setting of ALBUM repeats what the paper sets anyway.
+/// Whether a setting of ALBUM equals the paper's default.
 pub(crate) fn is_default(published: &Published, setting: &str) -> bool {
     let known = |key: &str, value: &String| {
         hyperparameter(published, key).is_some_and(|default| default.to_string() == *value)
@@ -78,8 +78,8 @@ impl<'a> Lookup<'a> {
         Lookup { published, study }
     }
 
-    /// The study's own table first. Others have the same numbers where they have them, as long as it is the last
-    /// evaluation that counts.
+    /// The study's own table first. Other tables have the same numbers, as long as the last evaluation
+    /// counts.
     fn tables(&self) -> Vec<&'a str> {
         let own = self.study.published.as_deref();
         let mut tables: Vec<&str> = own.into_iter().collect();
@@ -106,12 +106,12 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// For one task (`1` to `5`) or the average of an environment's tasks (`average`).
+    /// The number for one task (`1` to `5`), or the average over an environment's tasks (`average`).
     pub(crate) fn task(&self, of: &Wanted<'_>, environment: &str, task: &str) -> Reference {
         let known = |row: &&PublishedRow| row.environment == environment && row.task == task;
         let rows = |table| self.rows(table, of.method, of.setting, of.metric).filter(known);
         let all: Vec<&PublishedRow> = self.tables().into_iter().flat_map(rows).collect();
-        // The same runs stand in several tables, not in all of them with their deviation.
+        // The same runs appear in several tables, not always with their standard deviation.
         let first = all.first();
         let same = |row: &&&PublishedRow| {
             first.is_some_and(|first| first.mean == row.mean && first.source == row.source)
@@ -124,7 +124,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// For the average over all tasks of the study, if those are the paper's.
+    /// The average over all tasks of the study, if those are the paper's.
     pub(crate) fn overall(&self, of: &Wanted<'_>) -> Reference {
         let covered = |table: &str| {
             let all: Vec<(String, String)> = self.study.arms.iter().map(|arm| place(&arm.task)).collect();
@@ -145,7 +145,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Whether the paper has numbers of an environment.
+    /// Whether the paper has numbers for an environment.
     fn is_known(&self, environment: &str) -> bool {
         let mut tables = self.published.tables();
         tables.any(|table| {
@@ -153,8 +153,8 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// The average of the study's published table: the one it gives, or that of its rows. A study without such a table
-    /// gets none: numbers of other experiments on other tasks would only look like its own.
+    /// The average of the study's published table: the stated one, or that of its rows. A study without such
+    /// a table gets none: numbers of other experiments on other tasks would be misleading.
     fn elsewhere(&self, of: &Wanted<'_>) -> Reference {
         let Some(own) = self.study.published.as_deref() else { return Reference::None };
         let rows: Vec<&PublishedRow> = self.rows(own, of.method, of.setting, of.metric).collect();
@@ -168,7 +168,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// What is looked up.
+/// The query.
 pub(crate) struct Wanted<'a> {
     pub method: &'a str,
     pub setting: &'a str,

@@ -1,4 +1,4 @@
-//! The folder that `album reproduce` keeps its runs in.
+//! The results folder of `album reproduce`.
 //!
 //! ```text
 //! album-results.json   the format
@@ -24,7 +24,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 const FORMAT_FILE: &str = "album-results.json";
-/// Raised when an older album could no longer read a folder.
+/// Increased when older versions of album could no longer read the folder.
 const FORMAT: u32 = 1;
 const DONE: &str = "album-done.json";
 
@@ -43,9 +43,9 @@ struct Format {
 /// Why a run failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailureNote {
-    /// The exit code; nothing if a signal ended the process.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<u8>,
-    /// What it said.
+    /// The error message.
     pub message: String,
 }
 
@@ -54,18 +54,18 @@ pub struct FailureNote {
 pub enum State {
     /// Not started.
     Waiting,
-    /// A process works on it.
+    /// A process is working on it.
     Running,
-    /// Started and stopped; it can be resumed.
+    /// Started and stopped; can be resumed.
     Interrupted,
     /// Done.
     Finished,
-    /// Failed at its last attempt.
+    /// The last attempt failed.
     Failed(FailureNote),
 }
 
 impl State {
-    /// One word.
+    /// The state as one word.
     pub fn word(&self) -> &'static str {
         match self {
             State::Waiting => "waiting",
@@ -77,17 +77,17 @@ impl State {
     }
 }
 
-/// How many steps a run has done, and how fast.
+/// Number of steps done, and the speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pace {
     /// Gradient steps.
     pub step: u64,
-    /// Milliseconds per step, evaluations included.
+    /// Milliseconds per step, including evaluations.
     pub ms_per_step: f64,
 }
 
-/// What a results folder holds, by the listings of three of its folders: the states of thousands of runs cost no look
-/// into each of them.
+/// The contents of a results folder, from the listings of three subfolders: the states of thousands of runs
+/// can be told without opening each of them.
 #[derive(Debug)]
 pub struct Listing<'a> {
     results: &'a Results,
@@ -97,8 +97,8 @@ pub struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// The state of a run as it was at the time of the listing; only those that are neither waiting nor finished are
-    /// looked into.
+    /// The state of a run at the time of the listing; only runs that are neither waiting nor finished are
+    /// opened.
     pub fn state(&self, run: &PlannedRun) -> State {
         let id = OsStr::new(&run.id);
         let started = self.started.contains(id);
@@ -113,12 +113,12 @@ impl Listing<'_> {
 }
 
 impl Results {
-    /// Whether a folder is one.
+    /// Whether a folder is a results folder.
     pub fn is_one(folder: &Path) -> bool {
         folder.join(FORMAT_FILE).is_file()
     }
 
-    /// A folder to look at, which need not exist. One of another version is refused.
+    /// Opens a folder for reading, which need not exist. One of another format is refused.
     pub fn at(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FORMAT_FILE);
         match files::read_text(&path, Links::Refuse, SHORT) {
@@ -137,7 +137,8 @@ impl Results {
                 }
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                // Someone may be making it just now; what is written first has a name that begins with a dot.
+                // Another process may be creating it right now; the first file it writes has a name that
+                // starts with a dot.
                 let foreign = |name: OsString| !name.to_string_lossy().starts_with('.');
                 let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
                 if entries.any(|entry| foreign(entry.file_name())) && !path.is_file() {
@@ -170,7 +171,7 @@ impl Results {
         Ok(())
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -180,12 +181,12 @@ impl Results {
         self.folder.join("runs").join(id)
     }
 
-    /// What a run printed.
+    /// The log of a run's output.
     pub fn log(&self, id: &str) -> PathBuf {
         self.folder.join("logs").join(format!("{id}.log"))
     }
 
-    /// Where a plan's report goes.
+    /// The folder of a plan's report.
     pub fn report(&self, plan: &str) -> PathBuf {
         self.folder.join("reports").join(plan)
     }
@@ -194,12 +195,12 @@ impl Results {
         self.folder.join("failed").join(format!("{id}.json"))
     }
 
-    /// Notes that a run failed.
+    /// Records the failure of a run.
     pub fn fail(&self, id: &str, note: &FailureNote) -> Result<(), Error> {
         write_json(&self.note(id), note)
     }
 
-    /// Forgets an earlier failure.
+    /// Removes the record of an earlier failure.
     pub fn forgive(&self, id: &str) -> Result<(), Error> {
         let path = self.note(id);
         match std::fs::remove_file(&path) {
@@ -227,20 +228,20 @@ impl Results {
         }
     }
 
-    /// Notes that a command is done.
+    /// Records that a command is done.
     pub fn done(&self, id: &str, seconds: f64) -> Result<(), Error> {
         write_json(&self.run(id).join(DONE), &serde_json::json!({ "wall_seconds": seconds }))
     }
 
-    /// Notes that a run is finished, for [`Results::list`]; the run's own files say so too.
+    /// Marks a run as finished, for [`Results::list`]; the run's own files say so too.
     pub fn mark_finished(&self, id: &str) -> Result<(), Error> {
         let path = self.folder.join("finished").join(id);
-        // Nothing is in it, so there is nothing to bring to the disk.
+        // The file is empty, so there is nothing to sync.
         let options = OpenOptions::new().write(true).create(true).truncate(false).clone();
         files::open_with(&options, &path, Links::Refuse).map(drop).map_err(Error::io(&path))
     }
 
-    /// The state of a run, by its own files.
+    /// The state of a run, from its own files.
     pub fn state(&self, run: &PlannedRun) -> State {
         let path = self.run(&run.id);
         let finished = match &run.work {
@@ -268,7 +269,7 @@ impl Results {
         serde_json::from_slice(&text).ok()
     }
 
-    /// What a run has written.
+    /// The files of a run.
     pub fn records(&self, id: &str) -> Result<Option<Records>, Error> {
         let path = self.run(id);
         if !path.join("config.toml").is_file() {
@@ -277,10 +278,10 @@ impl Results {
         Ok(Some(Records::read(&path)?))
     }
 
-    /// The steps of a run, from the end of its growing timing log.
+    /// The progress of a run, from the end of its timing log.
     pub fn pace(&self, id: &str) -> Pace {
         let text = tail(&self.run(id).join("timing.csv"), 512);
-        // A last line without its end is still being written, and the first may have lost its beginning.
+        // A last line without a newline is still being written, and the first may be truncated.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut numbers = whole.lines().last().unwrap_or_default().rsplit(',');
         let mut next = || numbers.next().and_then(|field| field.parse::<f64>().ok());
@@ -292,7 +293,7 @@ impl Results {
         }
     }
 
-    /// The last lines that a run printed.
+    /// The last lines of a run's output.
     pub fn log_end(&self, id: &str, lines: usize) -> String {
         let text = tail(&self.log(id), 8192);
         let all: Vec<&str> = text.lines().collect();
@@ -300,10 +301,10 @@ impl Results {
     }
 }
 
-/// The longest note in a results folder.
+/// The largest note read from a results folder.
 const SHORT: u64 = 16 << 20;
 
-/// The last bytes of a file; nothing if it cannot be read.
+/// The last bytes of a file; empty if it cannot be read.
 fn tail(path: &Path, bytes: u64) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = files::open(path, Links::Refuse)?;

@@ -1,4 +1,4 @@
-//! The list of a study's runs: where each is, how far it is, and the command that makes it.
+//! The list of a study's runs: location, progress, and command.
 
 use crate::measure;
 use crate::study::{Arm, Run, Study};
@@ -10,18 +10,18 @@ use std::path::{Component, Path, PathBuf};
 /// The progress of a study's runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// All updates done.
+    /// Number of finished runs.
     pub done: usize,
-    /// Failed.
+    /// Number of failed runs.
     pub failed: usize,
-    /// All runs.
+    /// Total number of runs.
     pub planned: usize,
     /// Seconds spent.
     pub seconds: f64,
 }
 
 impl Study {
-    /// How far the study is. A run that several arms look at counts once.
+    /// The progress of the study. A run shared by several arms counts once.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         for run in self.runs() {
@@ -40,7 +40,7 @@ impl Study {
     }
 }
 
-/// All runs, arm by arm; the first of each arm has the anchor that the arm's numbers lead to.
+/// All runs, arm by arm; the first of each arm has the anchor that the arm's numbers link to.
 pub(crate) fn table(study: &Study, out: &Path) -> Table {
     let header = ["variant, task", "seed", "state", "success (%)", "time", "run", "command"];
     let mut table = Table::new(header)
@@ -98,7 +98,7 @@ fn time(run: &Run) -> String {
     result.map_or("–".into(), |result| seconds(result.wall_seconds))
 }
 
-/// The run's place as seen from the page, with a link to its own report where it has one.
+/// The run's path relative to the page, with a link to its own report if it has one.
 fn link(run: &Run, out: &Path) -> Entry {
     let from_here = relative(&run.path, out).unwrap_or_else(|| run.path.clone());
     let text = from_here.display().to_string();
@@ -109,7 +109,7 @@ fn link(run: &Run, out: &Path) -> Entry {
     Entry::new(text)
 }
 
-/// The way from the folder `from` to `path`, by `..` where necessary.
+/// The relative path from the folder `from` to `path`, with `..` if necessary.
 pub(crate) fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
     let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
     let (path, from) = (absolute(path)?, absolute(from)?);
@@ -123,7 +123,7 @@ pub(crate) fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
     Some(up.chain(to[common..].iter().cloned()).collect())
 }
 
-/// A path as part of an address.
+/// A percent-encoded path for a URL.
 pub(crate) fn encoded(path: &str) -> String {
     let mut out = String::new();
     for byte in path.replace('\\', "/").bytes() {

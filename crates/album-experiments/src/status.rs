@@ -23,7 +23,7 @@ struct StatusRow<'a> {
     ms_per_step: f64,
 }
 
-/// A status for programs.
+/// The status as JSON.
 #[derive(Debug, Serialize)]
 pub struct StatusJson {
     experiment: String,
@@ -33,9 +33,9 @@ pub struct StatusJson {
     interrupted: usize,
     failed: usize,
     waiting: usize,
-    /// Seconds of work that are left, on one run after the other; nothing if there is no measurement yet.
+    /// Remaining seconds of work if runs were sequential; `None` without measurements.
     seconds_left: Option<f64>,
-    /// The page, where one was written.
+    /// The report page, if written.
     report: Option<PathBuf>,
     runs: Vec<JsonRun>,
 }
@@ -53,8 +53,8 @@ struct JsonRun {
 }
 
 impl<'a> Status<'a> {
-    /// Reads the states. Files of runs that wait or are finished are not opened, but for a few whose speed tells how
-    /// long the rest takes.
+    /// Reads the states. Files of waiting or finished runs are not opened, except for a few whose speed
+    /// predicts the remaining time.
     pub fn read(plan: &'a Plan, results: &'a Results) -> Self {
         const TIMED: usize = 16;
         let listing = results.list();
@@ -79,7 +79,7 @@ impl<'a> Status<'a> {
         self.rows.iter().filter(|row| row.state.word() == word).count()
     }
 
-    /// Seconds of work that are left, by the speed of the runs so far.
+    /// Remaining seconds of work, by the speed of the runs so far.
     fn seconds_left(&self) -> Option<f64> {
         let speeds: Vec<f64> = self.rows.iter().map(|row| row.ms_per_step).filter(|ms| *ms > 0.0).collect();
         let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
@@ -102,7 +102,7 @@ impl<'a> Status<'a> {
         format!("{}: {} runs, {}", self.plan.name(), self.rows.len(), parts.join(", "))
     }
 
-    /// For a terminal.
+    /// The text for a terminal.
     pub fn text(&self) -> String {
         let mut text = self.headline();
         let (done, all): (u64, u64) =
@@ -113,7 +113,7 @@ impl<'a> Status<'a> {
             Some(left) if left > 0.0 => {
                 let _ = write!(text, "  about {} left", seconds(left / beside));
                 if beside > 1.0 {
-                    let _ = write!(text, " with {beside} side by side");
+                    let _ = write!(text, " with {beside} in parallel");
                 }
             }
             _ => {}
@@ -148,7 +148,7 @@ impl<'a> Status<'a> {
         text
     }
 
-    /// For programs.
+    /// The status as JSON.
     pub fn json(&self, report: Option<&Path>) -> StatusJson {
         let run = |row: &StatusRow<'_>| JsonRun {
             id: row.run.id.clone(),

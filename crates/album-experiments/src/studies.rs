@@ -1,4 +1,4 @@
-//! What the runs of a plan say, for the report.
+//! Builds the studies of plans, for reports.
 
 use crate::experiment::{Experiment, Scale, names};
 use crate::page::{Written, write};
@@ -8,7 +8,7 @@ use crate::study::{Arm, Run, Study};
 use album::Error;
 use std::path::Path;
 
-/// The study of a plan with the runs that there are; those that have not begun are in it too.
+/// The study of a plan with all its runs, including those not yet started.
 pub fn study(plan: &Plan, results: &Results) -> Result<Study, Error> {
     let experiment = &plan.experiment;
     let mut study = Study {
@@ -31,7 +31,7 @@ pub fn study(plan: &Plan, results: &Results) -> Result<Study, Error> {
         study.outputs = Some(results.run(&run.id));
         return Ok(study);
     }
-    // Variant by variant and in each task by task, whatever the order in which they are run.
+    // By variant and task, independent of the order of execution.
     let mut order: Vec<usize> = (0..plan.specs.len()).collect();
     let task = |k: usize| plan.specs[k].0.task.to_string();
     order.sort_by_key(|&k| (plan.specs[k].0.variant, task(k), plan.specs[k].0.seed));
@@ -72,7 +72,7 @@ pub fn write_report(plan: &Plan, results: &Results) -> Result<Written, Error> {
     Ok(write(&[study(plan, results)?], &[], &results.report(&plan.name()))?)
 }
 
-/// The error that the failed runs of a plan amount to, with the exit code and the end of the log of the first.
+/// The combined error of a plan's failed runs, with the exit code and the end of the log of the first.
 pub fn failure(plan: &Plan, results: &Results) -> Option<Error> {
     let listing = results.list();
     let mut failures = plan.runs.iter().filter_map(|run| match listing.state(run) {
@@ -96,7 +96,7 @@ pub fn failure(plan: &Plan, results: &Results) -> Option<Error> {
     })
 }
 
-/// The studies of every experiment of which a results folder has a run.
+/// The studies of every experiment with a run in a results folder.
 pub fn all(folder: &Path) -> Result<Vec<Study>, Error> {
     let results = Results::at(folder)?;
     let mut studies = Vec::new();

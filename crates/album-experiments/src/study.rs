@@ -1,4 +1,4 @@
-//! Runs side by side: what a report is about.
+//! Studies: the runs that a report compares.
 
 use crate::experiment::{Protocol, Scale, Source};
 use album_train::Records;
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 /// A comparison, from an [`Experiment`](crate::Experiment) or from run directories alone.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// A short name, fit for a file.
+    /// A short name, valid in file names.
     pub name: String,
     /// One line.
     pub title: String,
-    /// What is asked; may be empty.
+    /// The question; may be empty.
     pub question: String,
     /// Tables and figures of the paper; may be empty.
     pub reference: String,
@@ -21,34 +21,34 @@ pub struct Study {
     pub published: Option<String>,
     /// Which evaluations count.
     pub protocol: Protocol,
-    /// What is measured, in the words of the published tables.
+    /// The metrics, named as in the published tables.
     pub metrics: Vec<String>,
     /// Whether to show value maps.
     pub value_maps: bool,
-    /// The command that makes all of it.
+    /// The command that reproduces it.
     pub command: String,
-    /// What is compared, variant by variant and in each task by task.
+    /// The arms, by variant and task.
     pub arms: Vec<Arm>,
-    /// A folder that a command filled with figures and tables, instead of arms.
+    /// A folder of figures and tables written by a command, instead of arms.
     pub outputs: Option<PathBuf>,
 }
 
 /// One variant on one task, with a run for each seed.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// The variant, as tables call it.
+    /// The variant's name in tables.
     pub label: String,
-    /// The published method; empty where none stands beside it.
+    /// The published method; empty for none.
     pub method: String,
     /// The published setting.
     pub setting: String,
     /// The OGBench name of the task.
     pub task: String,
-    /// The variant, by its label, that changes in success are measured from.
+    /// The label of the variant that changes in success are relative to.
     pub baseline: Option<String>,
-    /// The step of the evaluation that counts, where it is not the end.
+    /// The step of the evaluation that counts, if not the last.
     pub at: Option<u64>,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     pub source: Source,
     /// The runs, by seed.
     pub runs: Vec<Run>,
@@ -61,16 +61,16 @@ pub struct Run {
     pub seed: u64,
     /// Its directory.
     pub path: PathBuf,
-    /// The command that makes it.
+    /// The command that reproduces it.
     pub command: String,
-    /// What it has written; nothing if it has not begun.
+    /// Its files; `None` if it has not started.
     pub records: Option<Records>,
-    /// Why it failed, if it did; its numbers do not count then.
+    /// Why it failed, if it did; its numbers then do not count.
     pub failure: Option<String>,
 }
 
 impl Run {
-    /// Whether all its updates are done.
+    /// Whether all updates are done.
     pub fn finished(&self) -> bool {
         self.records.as_ref().and_then(|r| r.result.as_ref()).is_some_and(|result| result.finished)
     }

@@ -1,4 +1,4 @@
-//! The tables of a study: measured beside published, and which method is better.
+//! The tables of a study: measured beside published numbers, and comparisons of methods.
 
 use crate::estimate::{BOOTSTRAP_SEED, Estimate, Over, Verdict, estimates, matrix, variants};
 use crate::experiment::{Protocol, Source};
@@ -10,17 +10,17 @@ use album_report::table::{Align, Cell as Entry, Rank, Table};
 use album_stats::{Bootstrap, Divisor, Interval, Scores, improvement};
 use std::collections::BTreeSet;
 
-/// Names of variants that are longer than this wrap.
+/// Longer names of variants wrap.
 const LONG: usize = 32;
 
-/// A table of a study, for readers and for programs.
+/// A table of a study, for people and for programs.
 #[derive(Clone, Debug)]
 pub struct NamedTable {
-    /// The end of its files' names, after the study's; empty for the main table.
+    /// Suffix of its file names, after the study's name; empty for the main table.
     pub name: &'static str,
-    /// For HTML and LaTeX.
+    /// The version for HTML and LaTeX.
     pub table: Table,
-    /// For CSV: one number a field.
+    /// The version for CSV: one number per field.
     pub data: Table,
 }
 
@@ -52,7 +52,7 @@ pub fn tables(study: &Study, published: &Published) -> Vec<NamedTable> {
     made
 }
 
-/// The rank of each estimate among the variants on the same tasks, by the digits that are shown: none where there is
+/// The rank of each estimate among the variants on the same tasks, by the digits shown; none if there is
 /// nothing to compare with.
 fn ranks(scores: &[Estimate]) -> Vec<Rank> {
     let shown = |line: &Estimate| line.mean().map(|mean| (10.0 * mean).round() as i64);
@@ -69,7 +69,7 @@ fn ranks(scores: &[Estimate]) -> Vec<Rank> {
     scores.iter().map(rank).collect()
 }
 
-/// The scores in the paper's form: a row for each task, a column for each variant.
+/// The scores in the paper's layout: a row for each task, a column for each variant.
 fn side_by_side(study: &Study, scores: &[Estimate]) -> Option<NamedTable> {
     let variants: Vec<&str> = variants(study).into_iter().map(|variant| variant.0).collect();
     let variants: Vec<&str> =
@@ -131,7 +131,7 @@ pub(crate) fn anchor(study: &Study, arm: usize) -> String {
     format!("runs-{}-{}", study.name, arm + 1)
 }
 
-/// A metric's value with as many digits as it deserves.
+/// A metric's value with an appropriate number of digits.
 pub(crate) fn written(metric: &str, value: f64) -> String {
     match metric {
         "success" | "g_b_satisfied" | "trajectories_reaching_goal" => fixed(value, 1),
@@ -141,7 +141,7 @@ pub(crate) fn written(metric: &str, value: f64) -> String {
     }
 }
 
-/// What a metric is called.
+/// The display name of a metric.
 pub(crate) fn title(metric: &str) -> String {
     match metric {
         "success" => "success (%)",
@@ -159,7 +159,7 @@ pub(crate) fn title(metric: &str) -> String {
     .to_owned()
 }
 
-/// What a line is about, in words.
+/// The tasks of a line, as text.
 pub(crate) fn place(line: &Estimate) -> String {
     match line.over {
         Over::Task => format!("{} {}", line.environment, line.task).trim_end().to_owned(),
@@ -203,7 +203,7 @@ fn shown(study: &Study, lines: &[Estimate], published: &Published) -> Table {
         column("paper, mean over its tasks", Align::Right);
     }
 
-    // A rule between variants helps where they have several lines.
+    // A rule between variants helps if they have several lines.
     let ruled = !metrics && lines.windows(2).any(|pair| pair[0].variant == pair[1].variant);
     let mut table = Table::new(header).align(align).caption(caption(study, lines, elsewhere, published));
     if lines.iter().any(|line| line.variant.chars().count() > LONG) {
@@ -281,7 +281,7 @@ fn shown(study: &Study, lines: &[Estimate], published: &Published) -> Table {
     table
 }
 
-/// Numbers in text have the minus sign of print.
+/// Replaces hyphens in numbers by the typographic minus sign.
 pub(crate) fn minus(text: &str) -> String {
     text.replace('-', "−")
 }
@@ -341,7 +341,7 @@ fn caption(study: &Study, lines: &[Estimate], elsewhere: bool, published: &Publi
     parts.join(" ")
 }
 
-/// Says so where runs have fewer steps than the published ones.
+/// A note if runs have fewer steps than the published ones.
 fn short_budget(study: &Study, lines: &[Estimate], published: &Published) -> Option<String> {
     let full = hyperparameter(published, "steps")?;
     let compared = lines.iter().filter(|line| matches!(line.reference, Reference::Same(_)));
@@ -364,7 +364,7 @@ fn short_budget(study: &Study, lines: &[Estimate], published: &Published) -> Opt
     })
 }
 
-/// One number a field.
+/// The table with one number per field.
 fn data(study: &Study, lines: &[Estimate]) -> Table {
     let header = [
         "variant",
@@ -431,9 +431,9 @@ fn data(study: &Study, lines: &[Estimate]) -> Table {
     table
 }
 
-/// The probability that one variant beats each other one on the tasks that both have.
+/// The probability that one variant beats each of the others on their common tasks.
 ///
-/// The one is ALBUM as the paper has it, where there is such a variant.
+/// The variant is ALBUM with the paper's settings, if present.
 fn improvements(study: &Study, published: &Published) -> Option<NamedTable> {
     let variants = variants(study);
     let arm = |place: &usize| &study.arms[*place];
@@ -482,7 +482,7 @@ fn improvements(study: &Study, published: &Published) -> Option<NamedTable> {
     (!table.is_empty()).then_some(NamedTable { name: "improvement", table, data })
 }
 
-/// The success of two variants on the tasks that both have, of the seeds that are complete, two of each at least.
+/// The success of two variants on their common tasks, for complete seeds, at least two of each.
 pub(crate) fn comparable(study: &Study, x: &[&Arm], y: &[&Arm]) -> Option<(Scores, Scores)> {
     let enough = |arm: &Arm| matrix(study, &[arm], "success").1 >= 2;
     let has = |arms: &[&Arm], task: &str| arms.iter().any(|arm| arm.task == task && enough(arm));

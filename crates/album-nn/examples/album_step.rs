@@ -28,7 +28,7 @@ const ALPHA_BC: f32 = 0.01;
 struct Batch {
     s: Matrix,
     a: Matrix,
-    /// s and s' on top of each other, so that V sees them in one product.
+    /// s and s' stacked, so that V processes them in one product.
     states: Matrix,
     s_k: Matrix,
     /// Discounted rewards of one step and of K steps.
@@ -53,7 +53,7 @@ impl Album {
         Self { q, v, actor, optimisers }
     }
 
-    /// One update; returns the critic's loss, where the tape spent its time, and the time of Adam.
+    /// One update; returns the critic loss, the time breakdown of the tape, and the time of Adam.
     fn step(&mut self, tape: &mut Tape, batch: &Batch) -> (f32, Timings, Duration) {
         let tape = tape.begin();
         let (s, a) = (tape.constant(&batch.s), tape.constant(&batch.a));
@@ -63,7 +63,7 @@ impl Album {
         let values = tape.apply(&self.v, tape.constant(&batch.states));
         let v = values.slice_rows(0, rows);
         let y_1 = tape.constant(&batch.r_1) + GAMMA * values.slice_rows(rows, 2 * rows);
-        // Without gradient, so nothing need be kept for the way back.
+        // Without gradients, so nothing is kept for the backward pass.
         let y_k =
             tape.constant(&batch.r_k) + GAMMA.powi(K) * tape.apply_frozen(&self.v, tape.constant(&batch.s_k));
         let critic_loss = OMEGA_Q * q.mean()
@@ -86,7 +86,7 @@ impl Album {
         (critic_loss.item(), tape.timings(), started.elapsed())
     }
 
-    /// Floating-point operations of the matrix products of one step, no row left out.
+    /// Floating-point operations of the matrix products of one step, counting all rows.
     fn operations(&self, batch: usize) -> f64 {
         let (mut forward, mut first) = ([0.0; 3], [0.0; 3]);
         for (i, net) in [&self.q, &self.v, &self.actor].into_iter().enumerate() {
@@ -103,7 +103,7 @@ impl Album {
     }
 }
 
-/// Standard normal numbers, by the sum of twelve uniform ones.
+/// Approximately standard normal numbers, as sums of twelve uniform ones.
 fn noise(rng: &mut ChaCha8Rng, rows: usize, cols: usize) -> Matrix {
     let mut one = || (0..12).map(|_| rng.next_u32() as f32 / u32::MAX as f32).sum::<f32>() - 6.0;
     Matrix::from_vec(rows, cols, (0..rows * cols).map(|_| one()).collect())

@@ -1,8 +1,8 @@
-//! What hidden layers do to each entry.
+//! Activation functions of hidden layers.
 
 use crate::math::{gelu, gelu_with_slope, mish, mish_with_slope, relu, relu_with_slope};
 
-/// The function on the hidden layers of an [`Mlp`](crate::Mlp).
+/// The activation of the hidden layers of an [`Mlp`](crate::Mlp).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activation {
     /// `z / 2 * (1 + tanh(sqrt(2 / pi) * (z + 0.044715 z^3)))`.
@@ -14,11 +14,11 @@ pub enum Activation {
     Mish,
 }
 
-/// An activation as the row-wise loops see it: known when they are compiled, so that it becomes part of
-/// their vector code. Zero at zero, which the padding of panels relies on.
+/// An activation as a compile-time parameter of the row-wise loops, so that it is vectorised with them. Zero
+/// at zero, which the padding of panels relies on.
 pub(crate) trait Curve {
     fn value<const FUSED: bool>(z: f32) -> f32;
-    /// The value and the derivative; neither is a number if `z` is none.
+    /// The value and the derivative; both NaN if `z` is NaN.
     fn with_slope<const FUSED: bool>(z: f32) -> (f32, f32);
 }
 

@@ -14,18 +14,18 @@ use std::sync::Arc;
 
 /// Adam (Kingma and Ba, 2015) with bias correction, for the parameters of one network.
 ///
-/// `p -= lr * (m_hat / (sqrt(v_hat) + eps) + weight_decay * p)`, as Optax and PyTorch compute it: with a weight decay it
-/// is AdamW.
+/// `p -= lr * (m_hat / (sqrt(v_hat) + eps) + weight_decay * p)`, as in Optax and PyTorch: AdamW if the weight
+/// decay is not 0.
 pub struct Adam {
-    /// Step size; may be changed between steps.
+    /// Learning rate; may be changed between steps.
     pub learning_rate: f64,
-    /// Decay of the weights themselves (AdamW); 0 for plain Adam.
+    /// Weight decay (AdamW); 0 for plain Adam.
     pub weight_decay: f64,
-    /// Decay of the mean of gradients. In f64, like the others, because `1 - beta` matters to all digits.
+    /// Decay rate of the first moment. In f64, like the others, because `1 - beta` needs all digits.
     pub beta1: f64,
-    /// Decay of the mean of squared gradients.
+    /// Decay rate of the second moment.
     pub beta2: f64,
-    /// Added to the root of the second moment.
+    /// Added to the square root of the second moment.
     pub epsilon: f64,
     step: u64,
     layout: Arc<Layout>,
@@ -59,13 +59,13 @@ impl Adam {
         }
     }
 
-    /// Steps taken so far.
+    /// Number of steps taken.
     pub fn steps(&self) -> u64 {
         self.step
     }
 
-    /// Updates `net` by its gradient. A network the loss does not depend on has gradient zero: its moments
-    /// decay, it moves on by what is left of them, and the step counts.
+    /// Updates `net` by its gradient. A network that the loss does not depend on has a zero gradient: its
+    /// moments decay, still move its weights, and the step counts.
     ///
     /// # Panics
     /// If the moments belong to a network of another shape.
@@ -74,7 +74,7 @@ impl Adam {
         self.step_scaled(net, gradients, 1.0);
     }
 
-    /// As [`Adam::step`] with the gradient times `scale`, as clipping by the norm needs it:
+    /// [`Adam::step`] with the gradient scaled, as needed for clipping by norm:
     ///
     /// ```
     /// # use album_nn::{Adam, Gradients, Mlp};
@@ -122,7 +122,7 @@ impl Adam {
         });
     }
 
-    /// Counts a step that is taken with the returned numbers, here or elsewhere.
+    /// Counts a step to be taken with the returned rates, here or on a device.
     pub fn advance(&mut self) -> StepRates {
         self.step += 1;
         let step = self.step.min(i32::MAX as u64) as i32;
@@ -158,39 +158,39 @@ impl Adam {
     }
 }
 
-/// What changes from step to step: `p = kept * p - rate * m / (root * sqrt(v) + epsilon)`.
+/// The rates of one step: `p = kept * p - rate * m / (root * sqrt(v) + epsilon)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepRates {
-    /// Learning rate over the bias correction of the first moment.
+    /// Learning rate divided by the bias correction of the first moment.
     pub rate: f32,
-    /// One over the root of the bias correction of the second moment.
+    /// One over the square root of the bias correction of the second moment.
     pub root: f32,
-    /// What weight decay leaves of the parameters.
+    /// The fraction of the parameters that weight decay leaves.
     pub kept: f32,
 }
 
-/// The numbers of one step.
+/// The constants of one step.
 #[derive(Clone, Copy)]
 pub(crate) struct Rates {
-    /// Of the gradient.
+    /// Factor on the gradient.
     scale: f32,
     beta1: f32,
-    /// `1 - beta1`, not rounded before the subtraction.
+    /// `1 - beta1`, rounded only after the subtraction.
     rest1: f32,
     beta2: f32,
     rest2: f32,
     epsilon: f32,
-    /// Learning rate over the bias correction of the first moment.
+    /// Learning rate divided by the bias correction of the first moment.
     rate: f32,
-    /// One over the root of the bias correction of the second moment.
+    /// One over the square root of the bias correction of the second moment.
     root: f32,
 }
 
-/// One strip of the parameters and what belongs to it.
+/// One strip of the parameters with its gradient and moments.
 pub(crate) struct Update {
     rates: Rates,
     params: *mut f32,
-    /// Null for zero.
+    /// Null for a zero gradient.
     gradient: *const f32,
     first: *mut f32,
     second: *mut f32,
@@ -208,7 +208,7 @@ per_isa! {
 unsafe fn update_body<const FUSED: bool>(job: &Update, from: usize, count: usize) {
     let Rates { scale, beta1, rest1, beta2, rest2, epsilon, rate, root } = job.rates;
     debug_assert!(count.is_multiple_of(PANEL), "strips consist of whole panel rows");
-    // One panel row at a time, by value: loops over arrays of fixed size become vector code.
+    // One panel row at a time, by value: loops over fixed-size arrays are vectorised.
     for at in (from..from + count).step_by(PANEL) {
         // SAFETY: promised by the caller.
         unsafe {

@@ -1,4 +1,4 @@
-//! How fast this machine multiplies matrices: the yardstick for everything above the kernels.
+//! Matrix-product throughput of this machine: the reference for everything above the kernels.
 #![allow(unsafe_code)]
 
 use std::time::Instant;
@@ -7,8 +7,8 @@ use crate::buffer::Buffer;
 use crate::gemm::{PANEL, Panels, Product, row_block};
 use crate::pool::Pool;
 
-/// Billions of floating-point operations per second that one thread reaches in 128 x 512 x 512 products
-/// with the kernels of `pool`: the best of many, operands in cache.
+/// Throughput of one thread in GFLOP/s for 128 x 512 x 512 products with the kernels of `pool`: the best of
+/// many, operands in cache.
 pub fn product_rate(pool: &Pool) -> f64 {
     const ROWS: usize = 128;
     const WIDTH: usize = 512;

@@ -1,4 +1,4 @@
-//! A growable run of `f32` that starts on a cache line.
+//! A growable array of `f32` aligned to cache lines.
 //!
 //! The kernels read whole 64-byte vectors; one that straddles two cache lines costs two loads, and
 //! `Vec<f32>` promises only four-byte alignment.
@@ -24,7 +24,7 @@ impl Buffer {
         Self { lines: vec![Line([0.0; 16]); len.div_ceil(16)], len }
     }
 
-    /// Sets the length. What the buffer held stays in place; newly allocated parts are zero.
+    /// Sets the length. Existing contents stay in place; newly allocated parts are zero.
     pub(crate) fn resize(&mut self, len: usize) {
         let lines = len.div_ceil(16);
         if lines > self.lines.len() {
@@ -72,7 +72,7 @@ impl SharedMut {
         self.0
     }
 
-    /// The `len` floats from `start` on.
+    /// The `len` floats starting at `start`.
     ///
     /// # Safety
     /// The range lies inside the slice this was made from, that slice is still borrowed, and no

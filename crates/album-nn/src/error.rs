@@ -1,34 +1,34 @@
-//! What can be wrong with tensors that come from outside.
+//! Errors of externally provided tensors.
 
-/// Why tensors do not fit a network.
+/// Why tensors do not match a network.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TensorError {
-    /// Too few or too many.
+    /// Wrong number of tensors.
     #[error("found {found} tensors, expected {expected}")]
     Count {
-        /// Tensors given.
+        /// Number of tensors given.
         found: usize,
-        /// Tensors of the network.
+        /// Number of tensors of the network.
         expected: usize,
     },
-    /// Another name, or another order.
+    /// Wrong name or order.
     #[error("found tensor `{found}` where `{expected}` was expected")]
     Name {
-        /// Name given.
+        /// The given name.
         found: String,
-        /// Name at this position.
+        /// The expected name at this position.
         expected: String,
     },
-    /// Another shape, or values that do not fill the shape.
+    /// Wrong shape, or values that do not fill the shape.
     #[error("tensor `{name}` has shape {found:?} and {values} values, expected shape {expected:?}")]
     Shape {
         /// Name of the tensor.
         name: String,
-        /// Shape given.
+        /// The given shape.
         found: Vec<usize>,
-        /// Values given.
+        /// Number of values given.
         values: usize,
-        /// Shape in the network.
+        /// The shape in the network.
         expected: Vec<usize>,
     },
 }

@@ -1,7 +1,7 @@
-//! Where each parameter of an MLP sits in the flat buffers that hold weights, gradients and moments.
+//! The position of each parameter of an MLP in the flat buffers of weights, gradients and moments.
 //!
-//! Kernels are stored in column panels (see [`crate::gemm`]), vectors padded to whole panels. Padding
-//! is zero in weights, gradients and moments alike, so elementwise updates need not know about it.
+//! Kernels are stored in column panels (see [`crate::gemm`]), vectors padded to whole panels. Padding is zero
+//! in weights, gradients and moments, so elementwise updates can ignore it.
 
 use crate::gemm::PANEL;
 
@@ -42,7 +42,7 @@ impl Layer {
         self.kernel + self.panels() * self.inputs * PANEL
     }
 
-    /// Offset of what follows the layer.
+    /// Offset of the end of the layer.
     fn end(&self) -> usize {
         let vectors = usize::from(self.bias.is_some()) + 2 * usize::from(self.scale.is_some());
         self.vectors() + vectors * self.padded()
@@ -65,7 +65,7 @@ pub(crate) enum Kind {
     Vector,
 }
 
-/// One tensor as the outside world sees it.
+/// One tensor as seen from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) name: String,
@@ -75,14 +75,14 @@ pub(crate) struct Place {
     pub(crate) offset: usize,
 }
 
-/// The layers of one member and how often they repeat.
+/// The layers of one member and the number of members.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layout {
     pub(crate) layers: Vec<Layer>,
     pub(crate) members: usize,
-    /// Floats of one member.
+    /// Number of floats of one member.
     pub(crate) member_len: usize,
-    /// Floats of one member's transposed kernels.
+    /// Number of floats of one member's transposed kernels.
     pub(crate) transposed_len: usize,
     pub(crate) strips: Vec<Strip>,
     pub(crate) places: Vec<Place>,
@@ -129,7 +129,7 @@ impl Layout {
         Self { layers, members, member_len: at, transposed_len: transposed, strips, places }
     }
 
-    /// Floats of a parameter buffer.
+    /// Number of floats of a parameter buffer.
     pub(crate) fn len(&self) -> usize {
         self.members * self.member_len
     }

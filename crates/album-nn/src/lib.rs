@@ -1,9 +1,9 @@
 //! The network engine of album: multi-layer perceptrons in `f32`, a tape that differentiates losses built
 //! from them, Adam, and a thread pool.
 //!
-//! The unit of work is a whole network applied to a batch. [`Tape::apply`] runs it with hand-written
-//! kernels; what surrounds it (a hinge, a mean, a sum of terms) is arithmetic on [`Var`]s, so that a loss
-//! reads like its equation:
+//! The unit of work is a whole network applied to a batch. [`Tape::apply`] runs it with hand-written kernels;
+//! everything around it (a hinge, a mean, a sum of terms) is arithmetic on [`Var`]s, so that a loss reads
+//! like its equation:
 //!
 //! ```
 //! use album_nn::{Adam, Matrix, Mlp, MlpSpec, Pool, Tape};
@@ -30,14 +30,14 @@
 //! assert!(losses[199] < losses[0]);
 //! ```
 //!
-//! # What can be relied on
+//! # Guarantees
 //!
 //! * Results do not depend on the number of threads: every entry of a product is one chain of
 //!   multiply-adds in index order, and no sum is split between threads. The products are also the same on
 //!   AVX2, AVX-512 and NEON, which are chosen when the program starts. Functions of the tape such as
 //!   [`Var::exp`] and [`Var::tanh`] are the platform's: their last digits may differ between platforms.
 //! * An output row depends only on its input row, not on the batch around it.
-//! * Rows whose gradient is exactly zero, which hinge losses make common, cost nothing on the way back.
+//! * Rows whose gradient is exactly zero, which hinge losses make common, cost nothing in the backward pass.
 //! * After the first steps a training step allocates no memory.
 
 #![deny(unsafe_op_in_unsafe_fn)]

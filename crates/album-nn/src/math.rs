@@ -1,9 +1,9 @@
-//! Elementary functions, written so that the compiler turns loops over them into vector code.
+//! Elementary functions, written so that loops over them are vectorised.
 //!
-//! No branches, no library calls, and the fused multiply-add spelled out: inside a function compiled
-//! for AVX2, AVX-512 or NEON these become straight vector instructions with the same result on each.
+//! No branches, no library calls, and explicit fused multiply-adds: inside a function compiled for AVX2,
+//! AVX-512 or NEON these become straight vector instructions with the same result on each.
 
-/// `a * b + c`, in one rounding if `FUSED` (only where the processor has the instruction).
+/// `a * b + c`, with a single rounding if `FUSED` (only where the processor has the instruction).
 #[inline(always)]
 pub(crate) fn fma<const FUSED: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FUSED { a.mul_add(b, c) } else { a * b + c }
@@ -32,11 +32,12 @@ pub(crate) fn exp2<const FUSED: bool>(x: f32) -> f32 {
 
 /// `1 / x` for positive `x` between 2^-120 and 2^120, not finite if `x` is not; relative error below 2e-7.
 ///
-/// A division occupies its unit longer than everything else in GELU takes together. The hardware's own
-/// approximations differ between makers; this one gives the same bits everywhere.
+/// A division would take longer than the rest of GELU. The hardware's reciprocal approximations differ
+/// between vendors; this one gives the same bits everywhere.
 #[inline(always)]
 pub(crate) fn reciprocal<const FUSED: bool>(x: f32) -> f32 {
-    // Negating exponent and mantissa in the bits gives 1 / x to an eighth; Newton's steps square the error.
+    // Negating exponent and mantissa in the bits gives 1 / x to within an eighth; Newton steps square the
+    // error.
     let mut r = f32::from_bits(0x7EF3_11C7_u32.wrapping_sub(x.to_bits()));
     for _ in 0..3 {
         r = fma::<FUSED>(r, fma::<FUSED>(-x, r, 1.0), r);
@@ -69,11 +70,11 @@ pub(crate) fn gelu_with_slope<const FUSED: bool>(z: f32) -> (f32, f32) {
     let (s, e) = gate::<FUSED>(z);
     // The derivative of 2u, back in base e.
     let du = fma::<FUSED>(z * z, 3.0 * CUBIC * LN_2, SLOPE * LN_2);
-    // 1 - s = e * s, without the cancellation.
+    // 1 - s = e * s, without cancellation.
     (z * s, fma::<FUSED>(z * du, s * (e * s), s))
 }
 
-/// `max(z, 0)`, which lets NaN through. No arithmetic, so no difference whether `FUSED`.
+/// `max(z, 0)`, which propagates NaN. Without arithmetic, `FUSED` makes no difference.
 #[inline(always)]
 pub(crate) fn relu<const FUSED: bool>(z: f32) -> f32 {
     if z < 0.0 { 0.0 } else { z }
@@ -173,7 +174,7 @@ mod tests {
             let (exact, slope) = (x * t, t + x * (1.0 - t * t) * s);
             for (m, d) in [mish_with_slope::<true>(z), mish_with_slope::<false>(z)] {
                 let error = (f64::from(m) - exact).abs();
-                // The exponent's rounding grows with |z|.
+                // The rounding error of the exponent grows with |z|.
                 assert!(error <= (6e-7 + 1e-7 * x.abs()) * exact.abs(), "mish({z}) = {m}, not {exact}");
                 assert!((f64::from(d) - slope).abs() <= 1e-6, "mish'({z}) = {d}, not {slope}");
             }

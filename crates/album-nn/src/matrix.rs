@@ -1,7 +1,7 @@
 //! A row-major matrix.
 
-/// A dense `rows x cols` matrix of `f32`, row by row: how batches enter a [`Tape`](crate::Tape) and
-/// how values leave it.
+/// A dense row-major `rows x cols` matrix of `f32`: the form in which batches enter a [`Tape`](crate::Tape)
+/// and values leave it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Matrix {
     rows: usize,
@@ -39,7 +39,7 @@ impl Matrix {
         &self.data
     }
 
-    /// All values, to change.
+    /// All values, mutable.
     pub fn data_mut(&mut self) -> &mut [f32] {
         &mut self.data
     }
@@ -49,7 +49,7 @@ impl Matrix {
         &self.data[row * self.cols..][..self.cols]
     }
 
-    /// One row, to change.
+    /// One row, mutable.
     pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         &mut self.data[row * self.cols..][..self.cols]
     }

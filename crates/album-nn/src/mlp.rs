@@ -1,4 +1,4 @@
-//! Multi-layer perceptrons: shape, weights, access to them by name.
+//! Multi-layer perceptrons: shape, weights, and access to them by name.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,19 +22,19 @@ use crate::pool::Pool;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MlpSpec {
-    /// Columns of the input.
+    /// Input dimension.
     pub inputs: usize,
-    /// Widths of the hidden layers. None at all makes the network one affine map.
+    /// Widths of the hidden layers. An empty list makes the network an affine map.
     pub hidden: Vec<usize>,
-    /// Columns of the output of one member.
+    /// Output dimension of one member.
     pub outputs: usize,
-    /// What hidden layers do to each entry.
+    /// Activation of the hidden layers.
     pub activation: Activation,
     /// LayerNorm after the activation of every hidden layer.
     pub layer_norm: bool,
-    /// Whether dense layers add a vector to their product. LayerNorm's own shift stays in any case.
+    /// Whether dense layers have a bias. LayerNorm's own shift is unaffected.
     pub bias: bool,
-    /// Networks of this shape, independently initialised, applied side by side to the same input.
+    /// Number of independently initialised networks of this shape, applied in parallel to the same input.
     pub members: usize,
     /// Scale of the last layer's initial kernel in [`glorot_limit`].
     pub output_scale: f32,
@@ -55,38 +55,38 @@ impl MlpSpec {
         }
     }
 
-    /// A trained `rows x cols` matrix by itself, zero at first, for [`Tape::parameter`](crate::Tape::parameter): a scale, a
-    /// shift, frequencies. It is stored like the kernel of one layer, so that optimisers, targets and checkpoints need not
-    /// tell it from a network.
+    /// A trained `rows x cols` matrix on its own, initially zero, for
+    /// [`Tape::parameter`](crate::Tape::parameter): a scale, a shift, frequencies. It is stored like the
+    /// kernel of a layer, so that optimisers, targets and checkpoints can treat it as a network.
     pub fn parameter(rows: usize, cols: usize) -> Self {
         Self::new(rows, &[], cols).bias(false).output_scale(0.0)
     }
 
-    /// With this function on the hidden layers.
+    /// Sets the activation of the hidden layers.
     #[must_use]
     pub fn activation(self, activation: Activation) -> Self {
         Self { activation, ..self }
     }
 
-    /// With or without biases in the dense layers.
+    /// Enables or disables biases in the dense layers.
     #[must_use]
     pub fn bias(self, bias: bool) -> Self {
         Self { bias, ..self }
     }
 
-    /// With or without LayerNorm on the hidden layers.
+    /// Enables or disables LayerNorm on the hidden layers.
     #[must_use]
     pub fn layer_norm(self, layer_norm: bool) -> Self {
         Self { layer_norm, ..self }
     }
 
-    /// With this many members.
+    /// Sets the number of members.
     #[must_use]
     pub fn members(self, members: usize) -> Self {
         Self { members, ..self }
     }
 
-    /// With the last kernel drawn at this scale.
+    /// Sets the initial scale of the last kernel.
     #[must_use]
     pub fn output_scale(self, output_scale: f32) -> Self {
         Self { output_scale, ..self }
@@ -96,7 +96,7 @@ impl MlpSpec {
         std::iter::once(self.inputs).chain(self.hidden.iter().copied()).chain([self.outputs]).collect()
     }
 
-    /// Bytes of its parameters, without making them; `None` where they are beyond any count.
+    /// Size of its parameters in bytes, without allocating them; `None` on overflow.
     pub fn parameter_bytes(&self) -> Option<u64> {
         let panel = PANEL as u64;
         let mut floats = 0u64;
@@ -109,7 +109,7 @@ impl MlpSpec {
         floats.checked_mul(self.members as u64)?.checked_mul(4)
     }
 
-    /// Bytes of what one row becomes in all layers; `None` where they are beyond any count.
+    /// Bytes per row of all layer outputs; `None` on overflow.
     pub fn row_bytes(&self) -> Option<u64> {
         let widths = self.widths().into_iter().try_fold(0u64, |sum, width| sum.checked_add(width as u64))?;
         widths.checked_mul(self.members as u64)?.checked_mul(4)
@@ -134,7 +134,7 @@ pub struct Tensor {
     pub data: Vec<f32>,
 }
 
-/// The numbers a tape needs to apply a network: parameters, and kernels transposed for the way back.
+/// What a tape needs to apply a network: parameters, and transposed kernels for the backward pass.
 #[derive(Clone)]
 pub(crate) struct Weights {
     pub(crate) params: Buffer,
@@ -143,10 +143,10 @@ pub(crate) struct Weights {
 
 /// A multi-layer perceptron, or an ensemble of them.
 ///
-/// The weights are shared with the tapes that have applied the network: changing them while a tape
-/// still holds the application (before its [`backward`](crate::Var::backward), or before it begins
-/// anew) copies them first, so the tape keeps what it saw. A clone is an independent network and takes
-/// no memory until either changes.
+/// The weights are shared with the tapes that have applied the network: changing them while a tape still
+/// holds the application (before its [`backward`](crate::Var::backward) or the next step) copies them first,
+/// so the tape keeps the weights it used. A clone is an independent network and takes no memory until either
+/// changes.
 ///
 /// ```
 /// use album_nn::{Mlp, MlpSpec};
@@ -177,7 +177,7 @@ impl std::fmt::Debug for Mlp {
     }
 }
 
-/// Names a network among all of this process, so that its gradients can be found.
+/// A process-wide unique id, by which gradients are found.
 fn fresh_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -185,7 +185,7 @@ fn fresh_id() -> u64 {
 
 impl Mlp {
     /// Draws Glorot uniform kernels, member by member, layer by layer, row by row; biases are zero,
-    /// LayerNorm's scales one and its biases zero.
+    /// LayerNorm's scales one and its shifts zero.
     ///
     /// # Panics
     /// If a width or the number of members is zero.
@@ -222,18 +222,18 @@ impl Mlp {
         &self.spec
     }
 
-    /// Columns of what [`Tape::apply`](crate::Tape::apply) returns: the outputs of all members.
+    /// Number of columns of what [`Tape::apply`](crate::Tape::apply) returns: the outputs of all members.
     pub fn output_columns(&self) -> usize {
         self.spec.outputs * self.spec.members
     }
 
-    /// Trainable numbers, without the padding of their storage.
+    /// Number of trainable parameters, without padding.
     pub fn parameter_count(&self) -> usize {
         self.layout.places.iter().map(|place| place.shape.iter().product::<usize>()).sum()
     }
 
-    /// Multiply-adds in the products of one row, all members: twice that many floating-point operations
-    /// forward. Biases, activations and LayerNorm are not counted.
+    /// Multiply-adds of all members for one row: the forward pass takes twice as many floating-point
+    /// operations. Biases, activations and LayerNorm are not counted.
     pub fn macs(&self) -> usize {
         self.layout.products()
     }
@@ -269,7 +269,7 @@ impl Mlp {
         });
     }
 
-    /// Names this network among all of the process; a clone has a name of its own.
+    /// A process-wide unique id; a clone has its own.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -282,8 +282,8 @@ impl Mlp {
         &self.weights
     }
 
-    /// Changes the parameters strip by strip, `change(range of the strip, its values)`, in parallel, and
-    /// brings the transposed kernels up to date while each strip is in cache.
+    /// Changes the parameters in parallel, strip by strip, with `change(range of the strip, its values)`, and
+    /// updates the transposed kernels while each strip is in cache.
     #[allow(unsafe_code)]
     pub(crate) fn update(
         &mut self,

@@ -1,4 +1,4 @@
-//! Operations on batch-sized matrices: their values and the slopes of their functions.
+//! Operations on batch-sized matrices: values and derivatives.
 //!
 //! These act on the outputs of networks, a few columns wide, so they are plain loops.
 
@@ -10,7 +10,7 @@ use crate::tape::{Inner, Node};
 /// How a node was computed; operands are indices of earlier nodes.
 #[derive(Clone, Copy, Default)]
 pub(crate) enum Op {
-    /// Given from outside, or detached from what it was computed from.
+    /// Given from outside, or detached from its operands.
     #[default]
     Leaf,
     Unary(Unary, usize),
@@ -22,35 +22,35 @@ pub(crate) enum Op {
         count: usize,
         by_cols: bool,
     },
-    /// The part of the operand that starts at this row and column.
+    /// The part of the operand starting at this row and column.
     Slice {
         x: usize,
         row: usize,
         col: usize,
     },
-    /// Each row of the operand to mean 0 and variance 1.
+    /// Each row of the operand, normalised to mean 0 and variance 1.
     NormalizeRows {
         x: usize,
         epsilon: f32,
     },
     LogSoftmaxCols(usize),
-    /// Each row of the operand this many times.
+    /// Each row of the operand repeated this many times.
     RepeatRows {
         x: usize,
         times: usize,
     },
     /// The same entries in another shape.
     Reshape(usize),
-    /// Of each row of `x` the entry in the column that `columns` names.
+    /// The entry of each row of `x` in the column given by `columns`.
     PickCols {
         x: usize,
         columns: usize,
     },
-    /// A trained matrix; the tape handles it.
+    /// A trained matrix; handled by the tape.
     Parameter {
         net: u64,
     },
-    /// A network; the tape handles it.
+    /// A network; handled by the tape.
     Apply {
         x: usize,
         application: usize,
@@ -58,14 +58,14 @@ pub(crate) enum Op {
     },
 }
 
-/// A function of each entry.
+/// An elementwise function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unary {
-    /// Times a number.
+    /// Multiplication by a constant.
     Scale(f32),
-    /// Plus a number.
+    /// Addition of a constant.
     Shift(f32),
-    /// A number divided by the entry.
+    /// A constant divided by the entry.
     Reciprocal(f32),
     /// `max(x, 0)`.
     Relu,
@@ -91,7 +91,7 @@ pub enum Unary {
     Sin,
     /// The cosine.
     Cos,
-    /// Limited to a range.
+    /// Clipping to a range.
     Clip(f32, f32),
 }
 
@@ -101,7 +101,7 @@ impl Unary {
             Unary::Scale(c) => c * x,
             Unary::Shift(c) => x + c,
             Unary::Reciprocal(c) => c / x,
-            // Written so that NaN passes through.
+            // Written so that NaN propagates.
             Unary::Relu => {
                 if x < 0.0 {
                     0.0
@@ -116,7 +116,7 @@ impl Unary {
             Unary::Ln => x.ln(),
             Unary::Tanh => x.tanh(),
             Unary::Sigmoid => sigmoid(x),
-            // NaN, which `max` would hide, comes back with the second term.
+            // NaN, which `max` would hide, propagates through the second term.
             Unary::Softplus => x.max(0.0) + (-x.abs()).exp().ln_1p(),
             Unary::Mish => x * tanh_softplus(x).0,
             Unary::Sin => x.sin(),
@@ -125,8 +125,8 @@ impl Unary {
         }
     }
 
-    /// The derivative at `x`, where the value is `y`. Not a number if `x` is none: a row that has gone
-    /// wrong must not pass for one without gradient.
+    /// The derivative at `x`, where the value is `y`. NaN if `x` is NaN: a corrupted row must not pass for
+    /// one without gradient.
     fn slope(self, x: f32, y: f32) -> f32 {
         if x.is_nan() {
             return x;
@@ -165,7 +165,7 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// `t = tanh(ln(1 + e^x))` and `1 - t`, neither by a difference of near numbers nor through an overflow.
+/// `t = tanh(ln(1 + e^x))` and `1 - t`, without cancellation or overflow.
 fn tanh_softplus(x: f32) -> (f32, f32) {
     // With u = e^x, t = (u^2 + 2u) / (u^2 + 2u + 2); for positive x both sides are divided by u^2.
     let e = (-x.abs()).exp();
@@ -173,7 +173,7 @@ fn tanh_softplus(x: f32) -> (f32, f32) {
     (above / (above + rest), rest / (above + rest))
 }
 
-/// A function of two entries.
+/// An elementwise function of two operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Binary {
     /// The sum.
@@ -184,9 +184,9 @@ pub enum Binary {
     Mul,
     /// The quotient.
     Div,
-    /// The smaller one.
+    /// The minimum.
     Min,
-    /// The larger one.
+    /// The maximum.
     Max,
 }
 
@@ -197,7 +197,7 @@ impl Binary {
             Binary::Sub => a - b,
             Binary::Mul => a * b,
             Binary::Div => a / b,
-            // NaN in either operand must not be hidden by the other.
+            // NaN in either operand must propagate.
             Binary::Min => {
                 if a < b || a.is_nan() {
                     a
@@ -215,7 +215,7 @@ impl Binary {
         }
     }
 
-    /// The derivatives by `a` and by `b`. Where two operands tie for the minimum or maximum, each gets half.
+    /// The derivatives with respect to `a` and `b`. In a tie for the minimum or maximum, each gets half.
     fn slopes(self, a: f32, b: f32) -> (f32, f32) {
         match self {
             Binary::Min | Binary::Max if a.is_nan() || b.is_nan() => (f32::NAN, f32::NAN),
@@ -230,7 +230,7 @@ impl Binary {
     }
 }
 
-/// A function of many entries.
+/// A reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reduce {
     /// The sum of all entries.
@@ -241,32 +241,33 @@ pub enum Reduce {
     SumCols,
     /// The mean of each row.
     MeanCols,
-    /// The least entry of each row.
+    /// The minimum of each row.
     MinCols,
-    /// The greatest entry of each row.
+    /// The maximum of each row.
     MaxCols,
 }
 
-/// Bins of equal width, for the masses of normal distributions in them ([`Var::normal_masses`](crate::Var::normal_masses)).
+/// Bins of equal width for discretised normal distributions
+/// ([`Var::normal_masses`](crate::Var::normal_masses)).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NormalBins {
-    /// Lower end of the first one.
+    /// Lower end of the first bin.
     pub low: f64,
-    /// Upper end of the last one.
+    /// Upper end of the last bin.
     pub high: f64,
-    /// How many there are.
+    /// Number of bins.
     pub count: usize,
     /// The standard deviation.
     pub sigma: f64,
 }
 
 impl NormalBins {
-    /// Where bin `i` begins.
+    /// The lower edge of bin `i`.
     pub fn edge(&self, i: usize) -> f64 {
         self.low + i as f64 * ((self.high - self.low) / self.count as f64)
     }
 
-    /// The masses of the distribution around `x`, which is first limited to the range; they add up to 1.
+    /// The bin masses of the distribution around `x`, which is first clipped to the range; they sum to 1.
     fn masses(&self, x: f32, masses: &mut [f32]) {
         let x = f64::from(x).clamp(self.low, self.high);
         let below = |i: usize| 0.5 * libm::erfc((x - self.edge(i)) / (self.sigma * std::f64::consts::SQRT_2));
@@ -277,7 +278,7 @@ impl NormalBins {
     }
 }
 
-/// Position of entry `(row, col)` in an operand whose single row or column stands for all of them.
+/// Index of entry `(row, col)` in an operand whose single row or column is broadcast.
 fn broadcast(node: &Node, row: usize, col: usize) -> usize {
     let row = if node.rows == 1 { 0 } else { row };
     let col = if node.cols == 1 { 0 } else { col };
@@ -311,7 +312,7 @@ impl Inner {
         self.note(|| Origin::Ge(x, threshold));
     }
 
-    /// The place of the largest entry of each row, the first of equals.
+    /// The index of the largest entry of each row, the first of equals.
     #[track_caller]
     pub(crate) fn argmax_cols(&mut self, x: usize) {
         let Node { rows, cols, .. } = self.nodes[x];
@@ -325,7 +326,7 @@ impl Inner {
         self.note(|| Origin::ArgmaxCols(x));
     }
 
-    /// The masses of normal distributions around the entries of a column in bins.
+    /// The bin masses of normal distributions around the entries of a column.
     #[track_caller]
     pub(crate) fn normal_masses(&mut self, x: usize, bins: NormalBins) {
         let Node { rows, cols, .. } = self.nodes[x];
@@ -356,7 +357,7 @@ impl Inner {
         }
     }
 
-    /// Weights of the expectile `tau` for the residuals `x`; they carry no gradient.
+    /// Expectile weights `tau` of the residuals `x`; they carry no gradient.
     pub(crate) fn expectile_weights(&mut self, x: usize, tau: f32) {
         let Node { rows, cols, .. } = self.nodes[x];
         if let Some((nodes, node)) = self.derive(rows, cols, Op::Leaf, false, &[x]) {
@@ -379,7 +380,7 @@ impl Inner {
             right.rows,
             right.cols
         );
-        // Not `max`: one row against none gives none.
+        // Not `max`: one row broadcast against zero rows gives zero rows.
         let wider = |x, y| if x == 1 { y } else { x };
         let (rows, cols) = (wider(left.rows, right.rows), wider(left.cols, right.cols));
         let needs_grad = left.needs_grad || right.needs_grad;
@@ -402,7 +403,7 @@ impl Inner {
         let height = if whole { 1 } else { rows };
         let Some((nodes, node)) = self.derive(height, 1, Op::Reduce(op, x), needs_grad, &[x]) else { return };
         let x = &nodes[x].value;
-        // Sums in f64: the order then hardly matters, and large batches lose nothing.
+        // Sums in f64: the order hardly matters, and large batches lose no precision.
         let sum = |x: &[f32]| x.iter().map(|&x| f64::from(x)).sum::<f64>();
         let mean = |x: &[f32]| sum(x) / x.len() as f64;
         let out = &mut node.value;
@@ -452,7 +453,7 @@ impl Inner {
             return;
         };
         for (y, x) in rows_of_mut(&mut node.value, cols).zip(rows_of(&nodes[x].value, cols)) {
-            // Measured from the largest, so that no power overflows and one of them is 1.
+            // Relative to the largest, so that no exponential overflows.
             let largest = f64::from(fold(x, Binary::Max));
             let log_sum = x.iter().map(|&x| (f64::from(x) - largest).exp()).sum::<f64>().ln();
             y.iter_mut().zip(x).for_each(|(y, &x)| *y = (f64::from(x) - largest - log_sum) as f32);
@@ -535,7 +536,7 @@ fn fold(row: &[f32], op: Binary) -> f32 {
     row[1..].iter().fold(row[0], |best, &x| op.value(best, x))
 }
 
-/// The rows of a matrix; without columns there is nothing to see of them.
+/// The rows of a matrix; none if there are no columns.
 fn rows_of(x: &[f32], cols: usize) -> impl Iterator<Item = &[f32]> {
     x.chunks_exact(cols.max(1))
 }
@@ -549,8 +550,7 @@ fn mean_of(x: impl ExactSizeIterator<Item = f64>) -> f64 {
     x.sum::<f64>() / count
 }
 
-/// The mean of a row and `1 / sqrt(variance + epsilon)`, the variance that of the row itself (divided by
-/// its length).
+/// The mean of a row and `1 / sqrt(variance + epsilon)`, with the population variance.
 fn mean_and_inverse_deviation(row: &[f32], epsilon: f32) -> (f64, f64) {
     let mean = mean_of(row.iter().map(|&x| f64::from(x)));
     let variance = mean_of(row.iter().map(|&x| (f64::from(x) - mean).powi(2)));

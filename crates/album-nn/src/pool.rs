@@ -1,4 +1,4 @@
-//! A persistent thread pool: one parallel loop at a time, the caller works too.
+//! A persistent thread pool: one parallel loop at a time, in which the caller takes part.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -11,9 +11,9 @@ use crate::sync::{
     spin_loop, thread_local, yield_now,
 };
 
-/// Threads that share the loops of the kernels, and the instruction set those kernels use.
+/// Threads that share the kernels' loops, and the instruction set of the kernels.
 ///
-/// Results do not depend on the number of threads. Cloning gives another handle to the same threads.
+/// Results do not depend on the number of threads. A clone is another handle to the same threads.
 ///
 /// ```
 /// use album_nn::Pool;
@@ -26,24 +26,24 @@ pub struct Pool {
     isa: Supported,
 }
 
-/// The worker threads; the last handle to go stops them.
+/// The worker threads; dropping the last handle stops them.
 struct Crew {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// Held during a loop: clones of a pool may live on several threads.
+    /// Held during a loop: clones of a pool may be used on several threads.
     running: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Shared {
-    /// Counts loops; a worker that sees a new number looks at `job`. The top bit closes the pool.
+    /// Loop counter; a worker that sees a new value takes `job`. The top bit closes the pool.
     epoch: AtomicU64,
     job: Mutex<Option<Job>>,
     wake: Condvar,
     next: AtomicUsize,
     busy: AtomicUsize,
     panicked: AtomicBool,
-    /// Workers that have come up.
+    /// Number of workers that have started.
     started: AtomicUsize,
 }
 
@@ -71,8 +71,8 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool of `threads` threads, the caller's included, with the best kernels for this processor.
-    /// Zero means one thread for every processor. There are never more than [`Pool::most_threads`].
+    /// A pool of `threads` threads, including the caller's, with the best kernels for this processor. Zero
+    /// means one thread per processor. There are never more than [`Pool::most_threads`].
     pub fn new(threads: usize) -> Self {
         Self::with_kernels(threads, Supported::detect())
     }
@@ -88,7 +88,7 @@ impl Pool {
         }
     }
 
-    /// More threads than this many for each processor would only take them from whoever needs one.
+    /// Maximum number of threads: more per processor would only compete with each other.
     pub fn most_threads() -> usize {
         64.max(4 * processors())
     }
@@ -99,36 +99,36 @@ impl Pool {
             n => n.min(Self::most_threads()),
         };
         let shared = Arc::new(Shared::default());
-        // A thread that cannot be started only costs speed.
+        // Failing to start a thread only costs speed.
         let workers: Vec<_> = (1..threads)
             .filter_map(|i| {
                 let shared = shared.clone();
                 Builder::new().name(format!("album-nn-{i}")).spawn(move || work(&shared)).ok()
             })
             .collect();
-        // A thread allocates a little when it starts: not in the middle of a later loop.
+        // A thread allocates a little when it starts: wait, so that this does not happen during a later loop.
         while shared.started.load(Ordering::Acquire) < workers.len() {
             yield_now();
         }
         Self { crew: Arc::new(Crew { shared, workers, running: Mutex::new(()) }), isa }
     }
 
-    /// Threads that take part in a loop.
+    /// Number of threads that take part in a loop.
     pub fn threads(&self) -> usize {
         self.crew.workers.len() + 1
     }
 
-    /// The instruction set the kernels use.
+    /// The instruction set of the kernels.
     pub fn isa(&self) -> Isa {
         self.isa.isa()
     }
 
-    /// The same, as proof that this processor has it.
+    /// The same, as proof that this processor supports it.
     pub(crate) fn supported(&self) -> Supported {
         self.isa
     }
 
-    /// Calls `body(0)`, ..., `body(count - 1)`, each once, on any thread, and waits for all of them.
+    /// Calls `body(0)`, ..., `body(count - 1)`, each once, on any thread, and waits for all.
     pub(crate) fn run(&self, count: usize, body: &(dyn Fn(usize) + Sync)) {
         if count <= 1 || self.crew.workers.is_empty() {
             (0..count).for_each(body);
@@ -170,7 +170,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Marks its thread as being in a parallel loop until it is dropped, by unwinding too.
+/// Marks its thread as inside a parallel loop until dropped, also by unwinding.
 struct Inside;
 
 impl Inside {
@@ -194,13 +194,13 @@ impl Drop for Crew {
             self.shared.wake.notify_all();
         }
         for worker in self.workers.drain(..) {
-            // A worker's panic was reported by the loop it happened in.
+            // A worker's panic was already reported by its loop.
             let _ = worker.join();
         }
     }
 }
 
-/// Claims indices until none is left.
+/// Claims indices until none are left.
 fn take_turns(next: &AtomicUsize, count: usize, body: &(dyn Fn(usize) + Sync)) {
     let _inside = Inside::enter();
     loop {
@@ -246,7 +246,7 @@ fn work(shared: &Shared) {
     }
 }
 
-/// Waits a little: busily at first, then yielding the processor.
+/// Waits briefly: first spinning, then yielding the processor.
 fn relax(spins: &mut u32) {
     *spins += 1;
     if *spins < SPINS {
@@ -256,7 +256,7 @@ fn relax(spins: &mut u32) {
     }
 }
 
-/// Nothing here is left half-done by a panic, so a poisoned lock is as good as any.
+/// A panic leaves no inconsistent state here, so poisoning can be ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -270,7 +270,7 @@ mod tests {
         let pool = Pool::new(2);
         let nested = catch_unwind(AssertUnwindSafe(|| pool.run(2, &|_| pool.run(2, &|_| {}))));
         assert!(nested.is_err());
-        // And the pool still works.
+        // The pool still works afterwards.
         pool.run(4, &|_| {});
     }
 

@@ -1,4 +1,4 @@
-//! What a tape computed, as data, for writing it in another form.
+//! A tape's computation as data, for translation to another form.
 
 use crate::mlp::Mlp;
 use crate::ops::{Binary, NormalBins, Op, Reduce, Unary};
@@ -6,29 +6,29 @@ use crate::tape::{Inner, Node, Tape};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A computation, value by value; operands are places of earlier values.
+/// A computation, value by value; operands are indices of earlier values.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// All values in the order in which they were computed.
+    /// All values in order of computation.
     pub values: Vec<Recorded>,
     /// The networks that were applied or read, each once.
     pub nets: Vec<Mlp>,
-    /// The [`Mlp::id`] of each when it was.
+    /// The [`Mlp::id`] of each at that time.
     pub ids: Vec<u64>,
 }
 
-/// A value and how it came to be.
+/// A value and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// Rows of the matrix.
+    /// Number of rows.
     pub rows: usize,
-    /// Its columns.
+    /// Number of columns.
     pub cols: usize,
-    /// Its entries, row by row; none where they are computed elsewhere.
+    /// The entries, row by row; empty if computed on a device.
     pub value: Vec<f32>,
     /// How it was computed.
     pub origin: Origin,
-    /// Whether anything trained is behind it.
+    /// Whether it depends on anything trained.
     pub needs_grad: bool,
 }
 
@@ -38,13 +38,13 @@ pub struct Recorded {
 pub enum Origin {
     /// Given from outside.
     Given,
-    /// This number everywhere.
+    /// Filled with this number.
     Filled(f32),
     /// Computed off the tape from these values.
     Hidden(Vec<usize>),
-    /// The tape does not know.
+    /// Not known to the tape.
     Unknown,
-    /// A network, by its place in [`Recording::nets`], applied to `x`.
+    /// A network, by its index in [`Recording::nets`], applied to `x`.
     Apply {
         /// The input.
         x: usize,
@@ -53,24 +53,24 @@ pub enum Origin {
         /// Whether gradients reach its weights.
         collect: bool,
     },
-    /// The matrix of a network that is only that, by its place in [`Recording::nets`].
+    /// A parameter matrix, by the index of its network in [`Recording::nets`].
     Parameter {
         /// The network.
         net: usize,
         /// Whether gradients reach it.
         collect: bool,
     },
-    /// A function of each entry.
+    /// An elementwise function.
     Unary(Unary, usize),
-    /// A function of two values, entry by entry.
+    /// An elementwise function of two operands.
     Binary(Binary, usize, usize),
-    /// A function of many entries.
+    /// A reduction.
     Reduce(Reduce, usize),
     /// Values side by side.
     Beside(Vec<usize>),
-    /// Values below each other.
+    /// Values stacked.
     Below(Vec<usize>),
-    /// The part that starts at this row and column.
+    /// The part starting at this row and column.
     Slice {
         /// The operand.
         x: usize,
@@ -81,50 +81,50 @@ pub enum Origin {
     },
     /// The same entries in another shape.
     Reshape(usize),
-    /// The logarithms of the probabilities of each row's logits.
+    /// The log-probabilities of each row's logits.
     LogSoftmaxCols(usize),
-    /// Of each row of `x` the entry in the column that `columns` names.
+    /// The entry of each row of `x` in the column given by `columns`.
     PickCols {
         /// The operand.
         x: usize,
         /// A column of indices.
         columns: usize,
     },
-    /// The same value, where gradients stop.
+    /// The same value without its gradient.
     Detached(usize),
     /// 1 where an entry is at least this number, else 0.
     Ge(usize, f32),
-    /// Weights of the expectile of this level.
+    /// Expectile weights of this level.
     ExpectileWeights(usize, f32),
-    /// The place of the largest entry of each row, the first of equals.
+    /// The index of the largest entry of each row, the first of equals.
     ArgmaxCols(usize),
-    /// The masses of normal distributions around the entries of a column.
+    /// The bin masses of normal distributions around the entries of a column.
     NormalMasses(usize, NormalBins),
-    /// The gradient of the number `of` by `x`, past the weights of networks.
+    /// The gradient of the scalar `of` with respect to `x`, not collecting weight gradients.
     GradientBy {
-        /// The number.
+        /// The scalar.
         of: usize,
         /// The operand.
         x: usize,
     },
-    /// Each row to mean 0 and variance 1.
+    /// Each row normalised to mean 0 and variance 1.
     NormalizeRows {
         /// The operand.
         x: usize,
         /// Added to the variance.
         epsilon: f32,
     },
-    /// Each row several times.
+    /// Each row repeated.
     RepeatRows {
         /// The operand.
         x: usize,
-        /// How often.
+        /// Number of repetitions.
         times: usize,
     },
 }
 
 impl Origin {
-    /// The values that it was computed from; `None` where nobody knows.
+    /// The values that it was computed from; `None` if unknown.
     pub fn operands(&self) -> Option<Vec<usize>> {
         Some(match self {
             Origin::Unknown => return None,
@@ -152,12 +152,12 @@ impl Origin {
     }
 }
 
-/// What the nodes of a tape do not tell about themselves.
+/// Origins that a tape's nodes do not record themselves.
 #[derive(Default)]
 pub(crate) struct Notes {
     origins: HashMap<usize, Origin>,
     nets: Vec<(u64, Mlp)>,
-    /// Of a tape that defers: the networks whose weights are elsewhere.
+    /// For a deferring tape: the networks whose weights are on a device.
     elsewhere: Option<Vec<u64>>,
 }
 
@@ -169,7 +169,7 @@ impl Notes {
 }
 
 impl Inner {
-    /// Notes the origin of the newest node, if anybody asks.
+    /// Records the origin of the newest node, if recording is on.
     pub(crate) fn note(&mut self, origin: impl FnOnce() -> Origin) {
         let newest = self.live - 1;
         if let Some(notes) = &mut self.notes {
@@ -177,11 +177,12 @@ impl Inner {
         }
     }
 
-    /// The same for a node that comes from a network, which `origin` is told the place of.
+    /// The same for a node that comes from a network, whose index is passed to `origin`.
     pub(crate) fn note_net(&mut self, net: &Mlp, origin: impl FnOnce(usize) -> Origin) {
         let newest = self.live - 1;
         let Some(notes) = &mut self.notes else { return };
-        // What acts with copies means the same network; in training a target that has not moved yet is another one.
+        // When acting, copies mean the same network; in training, a target that has not moved yet is a
+        // different one.
         let apart = notes.elsewhere.is_some();
         let same = |(id, known): &(u64, Mlp)| {
             *id == net.id() || (!apart && Arc::ptr_eq(known.weights(), net.weights()))
@@ -193,12 +194,12 @@ impl Inner {
         notes.origins.insert(newest, origin(place));
     }
 
-    /// Whether networks are computed elsewhere.
+    /// Whether networks are evaluated on a device.
     pub(crate) fn defers(&self) -> bool {
         self.notes.as_ref().is_some_and(|notes| notes.elsewhere.is_some())
     }
 
-    /// Whether the weights of a network are.
+    /// Whether the weights of a network are on a device.
     pub(crate) fn is_elsewhere(&self, net: &Mlp) -> bool {
         let elsewhere = self.notes.as_ref().and_then(|notes| notes.elsewhere.as_ref());
         elsewhere.is_some_and(|ids| ids.contains(&net.id()))
@@ -228,15 +229,16 @@ impl Inner {
 }
 
 impl Tape {
-    /// A tape that also keeps which networks are applied, for [`Tape::recording`].
+    /// A tape that also records which networks are applied, for [`Tape::recording`].
     pub fn that_records(pool: &crate::Pool) -> Self {
         let mut tape = Tape::new(pool);
         tape.inner.get_mut().notes = Some(Notes::default());
         tape
     }
 
-    /// A tape for an engine elsewhere, which is told by [`Tape::recording`] what to compute: nothing that depends on what
-    /// a network returns is computed here. The weights of the networks with these [`Mlp::id`]s are elsewhere, too.
+    /// A tape for a device, which [`Tape::recording`] tells what to compute: nothing that depends on a
+    /// network's output is computed here. The weights of the networks with these [`Mlp::id`]s are on the
+    /// device, too.
     pub fn that_defers(pool: &crate::Pool, elsewhere: Vec<u64>) -> Self {
         let mut tape = Tape::that_records(pool);
         tape.inner.get_mut().notes = Some(Notes { elsewhere: Some(elsewhere), ..Notes::default() });

@@ -1,7 +1,7 @@
-//! What happens to rows between two products: activation and LayerNorm, forward and backward.
+//! Row operations between two products: activation and LayerNorm, forward and backward.
 //!
-//! Each function is one plain loop body, compiled once per instruction set. Sums over a row keep one
-//! partial sum per column of a panel and add those up in a fixed tree, so every set gives the same bits.
+//! Each function is one plain loop body, compiled once per instruction set. Sums over a row keep one partial
+//! sum per column of a panel and combine those in a fixed tree, so every instruction set gives the same bits.
 #![allow(unsafe_code)]
 
 use crate::activation::{Activation, Curve, with_curve};
@@ -9,7 +9,7 @@ use crate::gemm::{PANEL, Panels};
 use crate::math::fma;
 use crate::simd::{Isa, Supported};
 
-/// Added to the variance by the LayerNorm of networks.
+/// LayerNorm's epsilon, added to the variance.
 pub const NORM_EPSILON: f32 = 1e-6;
 
 /// One row of one panel.
@@ -60,7 +60,7 @@ pub(crate) struct Activate {
     pub(crate) norm: Option<Norm>,
 }
 
-/// LayerNorm's parameters (padded with zeros) and the mean and 1/deviation it keeps for each row.
+/// LayerNorm's parameters (padded with zeros) and the mean and 1 / standard deviation kept for each row.
 #[derive(Clone, Copy)]
 pub(crate) struct Norm {
     pub(crate) scale: *const f32,
@@ -76,8 +76,8 @@ per_isa! {
     activate, activate_body, Activate
 }
 
-/// Rows that go through the passes of LayerNorm together, so that the sums over one row, long chains of
-/// dependent additions, overlap with the work on the next.
+/// Number of rows that go through LayerNorm together, so that the sums over one row, long chains of dependent
+/// additions, overlap with the work on the next.
 const GROUP: usize = 4;
 
 #[inline(always)]
@@ -151,7 +151,7 @@ unsafe fn activate_by<const FUSED: bool, C: Curve>(job: &Activate, from: usize, 
     }
 }
 
-/// The way back through a hidden layer: from the gradient of its output to that of `z`, in place.
+/// Backward pass of a hidden layer: from the gradient of its output to that of `z`, in place.
 pub(crate) struct Deactivate<'a> {
     /// In: gradient of the layer's output; out: gradient of `z`. Row `i` belongs to row `rows[i]` of `z`.
     pub(crate) gradient: Panels,
@@ -160,21 +160,21 @@ pub(crate) struct Deactivate<'a> {
     pub(crate) width: usize,
     pub(crate) activation: Activation,
     pub(crate) norm: Option<Norm>,
-    /// [`SCRATCH`] padded widths of floats that belong to this thread.
+    /// [`SCRATCH`] padded widths of floats owned by this thread.
     pub(crate) scratch: *mut f32,
-    /// Sums of the gradients of LayerNorm's scale and shift over each [`NORM_BLOCK`] rows of
-    /// `gradient`: for each block a padded width of either. Null to leave them out.
+    /// Sums of the gradients of LayerNorm's scale and shift over each block of [`NORM_BLOCK`] rows of
+    /// `gradient`: a padded width of each per block. Null to skip them.
     pub(crate) norm_sums: *mut f32,
 }
 
 /// Padded widths of scratch for [`deactivate`].
 pub(crate) const SCRATCH: usize = 2 * GROUP;
 
-/// Rows whose contributions to LayerNorm's gradients are added up before the blocks are.
+/// Rows whose contributions to LayerNorm's gradients are summed before the blocks are.
 pub(crate) const NORM_BLOCK: usize = 32;
 
 per_isa! {
-    /// Takes rows `from..from + count` of the gradient back through the layer.
+    /// Back-propagates rows `from..from + count` of the gradient through the layer.
     ///
     /// # Safety
     /// The rows exist in all matrices, no other thread uses them or the norm sums of their blocks, and
@@ -292,7 +292,7 @@ unsafe fn write(matrix: Panels, panel: usize, row: usize, lanes: Lanes) {
     unsafe { matrix.at(panel, row).cast::<Lanes>().write(lanes) }
 }
 
-/// Zeroes the lanes of the last panel that belong to no column.
+/// Zeroes the padding lanes of the last panel.
 #[inline(always)]
 fn clear_padding(lanes: &mut Lanes, width: usize, panel: usize) {
     let valid = width - panel * PANEL;
@@ -303,7 +303,7 @@ fn clear_padding(lanes: &mut Lanes, width: usize, panel: usize) {
     }
 }
 
-/// The sum of all lanes, halves onto halves.
+/// The sum of all lanes, by pairwise halving.
 #[inline(always)]
 fn total(mut lanes: Lanes) -> f32 {
     let mut width = PANEL / 2;

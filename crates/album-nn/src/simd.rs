@@ -1,9 +1,9 @@
-//! Which vector instructions the kernels use, decided when the program starts.
+//! The vector instructions of the kernels, detected at program start.
 
-/// An instruction set the kernels are written for.
+/// An instruction set with its own kernels.
 ///
-/// All but [`Isa::Scalar`] use fused multiply-add in the same order, so they give the same bits;
-/// the scalar fallback rounds twice per product and agrees to rounding error.
+/// All but [`Isa::Scalar`] use fused multiply-adds in the same order, so they give the same bits; the scalar
+/// fallback rounds twice per product and agrees up to rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// Plain Rust, for processors without any of the below.
@@ -49,7 +49,8 @@ impl Isa {
     }
 }
 
-/// An instruction set that this processor has. Only detection makes one, so holding one is proof that its kernels may be called.
+/// An instruction set that this processor has. Only detection creates one, so holding one proves that its
+/// kernels may be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Supported(Isa);
 

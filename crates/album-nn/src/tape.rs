@@ -1,4 +1,4 @@
-//! The tape: records what is computed, then runs it backwards.
+//! The tape: records computations, then differentiates them.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use crate::var::Var;
 
 /// Records computations on batch-sized matrices and differentiates them.
 ///
-/// A tape lives as long as the training run. Each step calls [`Tape::begin`], builds a loss from
-/// [`Var`]s and calls [`Var::backward`]. The buffers of one step serve the next: after the first few
-/// steps of the same shape nothing is allocated.
+/// A tape lives as long as the training run. Each step calls [`Tape::begin`], builds a loss from [`Var`]s and
+/// calls [`Var::backward`]. Buffers are reused: after the first few steps of the same shape nothing is
+/// allocated.
 pub struct Tape {
     pool: Pool,
     pub(crate) inner: RefCell<Inner>,
@@ -29,12 +29,12 @@ pub(crate) struct Node {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) op: Op,
-    /// Whether anything trainable (or a [`Tape::variable`]) is behind this value.
+    /// Whether it depends on anything trainable (or a [`Tape::variable`]).
     pub(crate) needs_grad: bool,
-    /// Whether the value was computed: on a tape that defers, what networks return is not.
+    /// Whether the value was computed: on a deferring tape, network outputs are not.
     pub(crate) known: bool,
     pub(crate) value: Buffer,
-    /// Meaningful only if `has_grad`.
+    /// Valid only if `has_grad`.
     pub(crate) grad: Buffer,
     pub(crate) has_grad: bool,
 }
@@ -43,16 +43,16 @@ pub(crate) struct Node {
 struct NetGradient {
     net: u64,
     buffer: Buffer,
-    /// Whether it belongs to the step under way.
+    /// Whether it belongs to the current step.
     live: bool,
-    /// Steps since it was needed.
+    /// Number of steps since it was last needed.
     idle: u32,
 }
 
-/// Steps after which the gradient buffer of a network that is not differentiated any more is dropped.
+/// Gradient buffers are dropped after this many steps without use.
 const MOST_IDLE: u32 = 1000;
 
-/// Where the time of a step went; see [`Tape::timings`].
+/// Time breakdown of a step; see [`Tape::timings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timings {
     /// Forward passes of networks.
@@ -69,10 +69,10 @@ pub(crate) struct Inner {
     pub(crate) live: usize,
     applications: Vec<Application>,
     live_applications: usize,
-    /// For applications that no gradient will come back to, one after the other: ten steps of a flow then
-    /// work in the same cached memory.
+    /// Shared by applications without a backward pass, one after the other: ten steps of a flow then work in
+    /// the same cached memory.
     passing: Application,
-    /// Operands of concatenations, which have any number of them.
+    /// Operands of concatenations, which may have any number.
     pub(crate) parts: Vec<u32>,
     gradients: Vec<NetGradient>,
     scratch: Scratch,
@@ -80,7 +80,7 @@ pub(crate) struct Inner {
     operations: f64,
     keep_zero_rows: bool,
     differentiated: bool,
-    /// Origins that nodes do not tell, on a tape that records.
+    /// Origins that nodes do not record themselves, if this tape records.
     pub(crate) notes: Option<Notes>,
 }
 
@@ -97,12 +97,12 @@ impl Tape {
         Self { pool: pool.clone(), inner: RefCell::default() }
     }
 
-    /// The pool this tape runs on.
+    /// The tape's thread pool.
     pub fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// Forgets everything recorded and starts a new step, keeping the buffers.
+    /// Discards everything recorded and starts a new step, keeping the buffers.
     pub fn begin(&mut self) -> &Self {
         let inner = self.inner.get_mut();
         inner.live = 0;
@@ -112,7 +112,7 @@ impl Tape {
         }
         inner.applications[..inner.live_applications].iter_mut().for_each(Application::release);
         inner.live_applications = 0;
-        // Buffers of networks that are gone must not pile up; those that rest for some steps keep theirs.
+        // Buffers of dropped networks must not accumulate; those idle for a few steps are kept.
         inner.gradients.retain_mut(|g| {
             g.idle = if std::mem::replace(&mut g.live, false) { 0 } else { g.idle + 1 };
             g.idle < MOST_IDLE
@@ -123,12 +123,12 @@ impl Tape {
         self
     }
 
-    /// A matrix that carries no gradient: data.
+    /// A constant matrix: data.
     pub fn constant(&self, matrix: &Matrix) -> Var<'_> {
         self.leaf(matrix.rows(), matrix.cols(), matrix.data(), false)
     }
 
-    /// The same from a slice, row by row.
+    /// A constant from a slice, row by row.
     ///
     /// # Panics
     /// If `data` does not hold `rows * cols` values.
@@ -137,7 +137,7 @@ impl Tape {
         self.leaf(rows, cols, data, false)
     }
 
-    /// The same, written in place by `fill`, which finds leftovers of an earlier step there.
+    /// A constant written in place by `fill`; the buffer holds stale values of an earlier step.
     pub fn constant_with(&self, rows: usize, cols: usize, fill: impl FnOnce(&mut [f32])) -> Var<'_> {
         let mut inner = self.inner.borrow_mut();
         let (_, node) = inner.push(rows, cols, Op::Leaf, false);
@@ -146,8 +146,8 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
-    /// A constant matrix that `fill` computes from other values, off the tape. It finds leftovers of an earlier step where
-    /// it is to write.
+    /// A constant matrix that `fill` computes from other values, off the tape. Its buffer holds stale values
+    /// of an earlier step.
     pub fn constant_of<'t, const N: usize>(
         &'t self,
         from: [Var<'t>; N],
@@ -193,17 +193,17 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
-    /// Applies a network to every row of `x`. In an ensemble the outputs of the members stand side by side.
+    /// Applies a network to every row of `x`. The outputs of ensemble members are side by side.
     ///
     /// # Panics
-    /// If `x` has another number of columns than the network has inputs.
+    /// If the columns of `x` do not match the network's inputs.
     #[track_caller]
     pub fn apply<'t>(&'t self, net: &Mlp, x: Var<'t>) -> Var<'t> {
         self.apply_network(net, x, true)
     }
 
-    /// Applies a network without collecting gradients of its weights. Gradients still reach `x`, as an
-    /// actor's loss through a critic needs; if `x` has none to receive, nothing is kept for the way back.
+    /// Applies a network without collecting weight gradients. Gradients still reach `x`, as an actor loss
+    /// through a critic needs; if `x` needs none, nothing is kept for the backward pass.
     ///
     /// # Panics
     /// As [`Tape::apply`].
@@ -253,7 +253,7 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
-    /// A trained matrix as a leaf: its value, and a gradient that [`Adam`](crate::Adam) steps along.
+    /// A trained matrix as a leaf, with a gradient for [`Adam`](crate::Adam).
     ///
     /// # Panics
     /// If the network is not of the shape [`MlpSpec::parameter`](crate::MlpSpec::parameter).
@@ -293,7 +293,7 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
-    /// Stacks matrices of equal height side by side.
+    /// Concatenates matrices of equal height side by side.
     ///
     /// # Panics
     /// If there are none, or their heights differ.
@@ -302,7 +302,7 @@ impl Tape {
         self.concat(parts, true)
     }
 
-    /// Stacks matrices of equal width on top of each other.
+    /// Stacks matrices of equal width.
     ///
     /// # Panics
     /// If there are none, or their widths differ.
@@ -320,26 +320,26 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
-    /// The index of a variable, which must be one of this tape.
+    /// The index of a variable, which must belong to this tape.
     #[track_caller]
     pub(crate) fn own(&self, var: Var<'_>) -> usize {
         assert!(std::ptr::eq(self, var.tape()), "a variable of another tape");
         var.index()
     }
 
-    /// Whether backward passes leave out rows with zero gradient (they do unless told otherwise).
-    /// The result is the same up to rounding; only the time differs.
+    /// Whether backward passes skip rows with zero gradient (on by default). Results agree up to rounding;
+    /// only the time differs.
     pub fn set_row_compaction(&mut self, on: bool) {
         self.inner.get_mut().keep_zero_rows = !on;
     }
 
-    /// Where the time of the step under way went so far.
+    /// The time breakdown of the current step so far.
     pub fn timings(&self) -> Timings {
         self.inner.borrow().timings
     }
 
-    /// Floating-point operations of the products of networks in the step under way so far, counted from their shapes: a
-    /// multiply-add is two, and rows that a backward pass leaves out are counted like the others.
+    /// Floating-point operations of the networks' products in the current step so far, counted from their
+    /// shapes: a multiply-add counts as two, and rows that a backward pass skips count like the others.
     pub fn operations(&self) -> f64 {
         self.inner.borrow().operations
     }
@@ -369,7 +369,8 @@ impl Tape {
         Gradients { tape: self }
     }
 
-    /// Appends the gradient of the number `of` by the earlier value `x` as a constant, before the backward pass.
+    /// Appends the gradient of the scalar `of` with respect to the earlier value `x` as a constant, before
+    /// the backward pass.
     #[track_caller]
     pub(crate) fn gradient_by(&self, of: usize, x: usize) {
         let inner = &mut *self.inner.borrow_mut();
@@ -402,7 +403,7 @@ impl Tape {
         inner.note(|| Origin::GradientBy { of, x });
     }
 
-    /// Passes the gradient of node `i` on; without `weights`, past the parameters of networks.
+    /// Propagates the gradient of node `i`; without `weights`, networks collect no weight gradients.
     fn backward_node(&self, inner: &mut Inner, i: usize, weights: bool) {
         let (x, application, collect) = match inner.nodes[i].op {
             Op::Apply { x, application, collect } => (x, application, collect && weights),
@@ -432,7 +433,7 @@ impl Tape {
     }
 }
 
-/// A node's value, and its gradient to add to (zero at first).
+/// A node's value, and its gradient accumulator (initially zero).
 pub(crate) fn accumulator(node: &mut Node) -> (&[f32], &mut [f32]) {
     if !node.has_grad {
         node.has_grad = true;
@@ -442,8 +443,8 @@ pub(crate) fn accumulator(node: &mut Node) -> (&[f32], &mut [f32]) {
     (&node.value, &mut node.grad)
 }
 
-/// Calls `f(place in the storage, place in the matrix, length)` for each run of a `rows x cols` matrix that is stored like
-/// the kernel of a layer, in panels.
+/// Calls `f(offset in the storage, offset in the matrix, length)` for each contiguous run of a `rows x cols`
+/// matrix stored in panels, like the kernel of a layer.
 fn for_each_row(rows: usize, cols: usize, mut f: impl FnMut(usize, usize, usize)) {
     for row in 0..rows {
         for col in (0..cols).step_by(PANEL) {
@@ -453,7 +454,7 @@ fn for_each_row(rows: usize, cols: usize, mut f: impl FnMut(usize, usize, usize)
 }
 
 impl Inner {
-    /// Makes room for the gradient of a network.
+    /// Allocates the gradient of a network.
     fn keep_gradient(&mut self, net: &Mlp) {
         if !self.gradients.iter().any(|g| g.net == net.id()) {
             let buffer = Buffer::zeros(net.layout().len());
@@ -461,7 +462,7 @@ impl Inner {
         }
     }
 
-    /// Adds the gradient of node `i` to that of the parameter it shows.
+    /// Adds the gradient of node `i` to that of its parameter.
     fn backward_parameter(&mut self, i: usize, net: u64) {
         let Some(stored) = self.gradients.iter_mut().find(|g| g.net == net) else { return };
         if !std::mem::replace(&mut stored.live, true) {
@@ -474,7 +475,7 @@ impl Inner {
         });
     }
 
-    /// Takes the next slot; returns the nodes before it and the slot, its value sized but not filled.
+    /// Takes the next slot; returns the nodes before it and the slot, with its value sized but not filled.
     pub(crate) fn push(
         &mut self,
         rows: usize,
@@ -498,7 +499,7 @@ impl Inner {
         (before, node)
     }
 
-    /// As [`Inner::push`] for a value that is computed from others; `None` where one of these is not known.
+    /// [`Inner::push`] for a value computed from others; `None` if one of these is not known.
     pub(crate) fn derive(
         &mut self,
         rows: usize,
@@ -521,7 +522,7 @@ impl Inner {
     }
 }
 
-/// In f64, and in several sums side by side: one alone would wait for each addition.
+/// In f64, with several independent sums: a single one would wait for each addition.
 fn sum_of_squares(x: &[f32]) -> f64 {
     const LANES: usize = 16;
     let (chunks, rest) = x.as_chunks::<LANES>();
@@ -535,7 +536,7 @@ fn sum_of_squares(x: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>()
 }
 
-/// The result of [`Var::backward`]: gradients, until the tape begins anew.
+/// The result of [`Var::backward`]: gradients, valid until the next step.
 #[derive(Clone, Copy)]
 pub struct Gradients<'t> {
     tape: &'t Tape,
@@ -554,13 +555,13 @@ impl Gradients<'_> {
         self.norm_all(&[net])
     }
 
-    /// The Euclidean norm of the gradients of several networks, taken as one vector.
+    /// The joint Euclidean norm of the gradients of several networks.
     pub fn norm_all(&self, nets: &[&Mlp]) -> f64 {
         let square = |net: &&Mlp| self.with(net.id(), |gradient| gradient.map_or(0.0, sum_of_squares));
         nets.iter().map(square).sum::<f64>().sqrt()
     }
 
-    /// The gradient of a [`Tape::variable`] or of any value in between; zeros if the loss does not depend
+    /// The gradient of a [`Tape::variable`] or of any intermediate value; zeros if the loss does not depend
     /// on it.
     #[track_caller]
     pub fn wrt(&self, var: Var<'_>) -> Matrix {

@@ -4,8 +4,8 @@
 use crate::gemm::PANEL;
 use crate::simd::{Isa, Supported};
 
-/// `to[column][row] = from[row][column]`, both with rows of 32. Missing rows of `from` become zeros;
-/// columns that `to` has no room for are dropped.
+/// `to[column][row] = from[row][column]`, both with rows of 32. Missing rows of `from` become zeros; columns
+/// beyond the size of `to` are dropped.
 pub(crate) fn block(isa: Supported, from: &[f32], to: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     if from.len() == PANEL * PANEL

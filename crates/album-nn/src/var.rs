@@ -8,8 +8,8 @@ use crate::tape::{Gradients, Inner, Tape};
 
 /// A matrix on a [`Tape`]: a value, and a place in the computation.
 ///
-/// Operations between two variables work entry by entry; a single row, a single column or a single
-/// number stands for as many as the other operand has. Operations with an `f32` apply it to every entry.
+/// Operations between two variables work entry by entry; a single row, column or number is broadcast to the
+/// size of the other operand. Operations with an `f32` apply it to every entry.
 #[derive(Clone, Copy)]
 pub struct Var<'t> {
     tape: &'t Tape,
@@ -31,12 +31,12 @@ impl<'t> Var<'t> {
         self.index as usize
     }
 
-    /// Its place among the values of the tape, as a [`Recording`](crate::Recording) counts them.
+    /// Its index among the values of the tape, as in a [`Recording`](crate::Recording).
     pub fn place(self) -> usize {
         self.index()
     }
 
-    /// The tape this is on.
+    /// The tape of this variable.
     pub fn tape(self) -> &'t Tape {
         self.tape
     }
@@ -74,7 +74,7 @@ impl<'t> Var<'t> {
         self.tape.inner.borrow().nodes[self.index()].cols
     }
 
-    /// The value of a single number.
+    /// The value of a 1 x 1 matrix.
     ///
     /// # Panics
     /// If this is a larger matrix.
@@ -91,10 +91,10 @@ impl<'t> Var<'t> {
         Matrix::from_vec(self.rows(), self.cols(), self.with_value(<[f32]>::to_vec))
     }
 
-    /// Looks at the value, row by row, without copying it. `f` must not use the tape.
+    /// Reads the value, row by row, without copying it. `f` must not use the tape.
     ///
     /// # Panics
-    /// If a tape that defers has left it to others to compute.
+    /// If a deferring tape has not computed it.
     #[track_caller]
     pub fn with_value<T>(self, f: impl FnOnce(&[f32]) -> T) -> T {
         let node = &self.tape.inner.borrow().nodes[self.index()];
@@ -102,7 +102,7 @@ impl<'t> Var<'t> {
         f(&node.value)
     }
 
-    /// The same value, where gradients stop.
+    /// The same value with stopped gradients.
     #[must_use]
     pub fn detach(self) -> Var<'t> {
         self.record(|inner| inner.detach(self.index()))
@@ -180,7 +180,7 @@ impl<'t> Var<'t> {
         self.unary(Unary::Cos)
     }
 
-    /// Limits every entry to `low..=high`; clipped entries pass no gradient.
+    /// Clips every entry to `low..=high`; clipped entries pass no gradient.
     ///
     /// # Panics
     /// If `low > high` or either is NaN.
@@ -191,14 +191,14 @@ impl<'t> Var<'t> {
         self.unary(Unary::Clip(low, high))
     }
 
-    /// The smaller of two, entry by entry; a tie shares the gradient.
+    /// The elementwise minimum; ties share the gradient.
     #[must_use]
     #[track_caller]
     pub fn min(self, other: Var<'t>) -> Var<'t> {
         self.binary(Binary::Min, other)
     }
 
-    /// The larger of two, entry by entry; a tie shares the gradient.
+    /// The elementwise maximum; ties share the gradient.
     #[must_use]
     #[track_caller]
     pub fn max(self, other: Var<'t>) -> Var<'t> {
@@ -232,14 +232,14 @@ impl<'t> Var<'t> {
         self.reduce(Reduce::MeanCols)
     }
 
-    /// The smallest entry of each row, as a column: the pessimistic member of an ensemble.
+    /// The minimum of each row, as a column: the pessimistic ensemble member.
     #[must_use]
     #[track_caller]
     pub fn min_cols(self) -> Var<'t> {
         self.reduce(Reduce::MinCols)
     }
 
-    /// The largest entry of each row, as a column.
+    /// The maximum of each row, as a column.
     #[must_use]
     #[track_caller]
     pub fn max_cols(self) -> Var<'t> {
@@ -263,20 +263,19 @@ impl<'t> Var<'t> {
     }
 
     /// LayerNorm without parameters: `(x - mean) / sqrt(variance + epsilon)` over the columns of each row,
-    /// where the variance is the mean of the squared deviations.
+    /// with the population variance.
     #[must_use]
     pub fn normalize_rows(self, epsilon: f32) -> Var<'t> {
         self.record(|inner| inner.normalize_rows(self.index(), epsilon))
     }
 
-    /// The logarithms of the probabilities that each row's entries are the logits of:
-    /// `x - ln(sum(e^x))`, without overflow.
+    /// The log-probabilities of each row's logits: `x - ln(sum(e^x))`, without overflow.
     #[must_use]
     pub fn log_softmax_cols(self) -> Var<'t> {
         self.record(|inner| inner.log_softmax_cols(self.index()))
     }
 
-    /// Each row `times` times in a row: row `i` becomes rows `i * times..(i + 1) * times`.
+    /// Each row repeated `times` times: row `i` becomes rows `i * times..(i + 1) * times`.
     #[must_use]
     pub fn repeat_rows(self, times: usize) -> Var<'t> {
         self.record(|inner| inner.repeat_rows(self.index(), times))
@@ -285,7 +284,7 @@ impl<'t> Var<'t> {
     /// The same entries, row by row, as `rows` rows of `cols` columns.
     ///
     /// # Panics
-    /// If that is another number of entries.
+    /// If the number of entries differs.
     #[must_use]
     #[track_caller]
     pub fn reshape(self, rows: usize, cols: usize) -> Var<'t> {
@@ -298,7 +297,7 @@ impl<'t> Var<'t> {
         self.record(|inner| inner.ge(self.index(), threshold))
     }
 
-    /// The place of the largest entry of each row as a column, the first of equals; no gradient passes.
+    /// The index of the largest entry of each row as a column, the first of equals; no gradient passes.
     ///
     /// # Panics
     /// If there are no columns.
@@ -308,8 +307,8 @@ impl<'t> Var<'t> {
         self.record(|inner| inner.argmax_cols(self.index()))
     }
 
-    /// The masses of the normal distribution around each entry of this column in bins side by side, of their sum 1; the
-    /// entries are first limited to the range of the bins. No gradient passes.
+    /// The bin masses, summing to 1, of the normal distribution around each entry of this column; the entries
+    /// are first clipped to the range of the bins. No gradient passes.
     ///
     /// # Panics
     /// If this is not a column.
@@ -319,7 +318,7 @@ impl<'t> Var<'t> {
         self.record(|inner| inner.normal_masses(self.index(), bins))
     }
 
-    /// The entry of each row in the column that `columns` (one number a row) names, as a column.
+    /// The entry of each row in the column given by `columns` (one index per row), as a column.
     ///
     /// # Panics
     /// If a column does not exist, or the heights differ.
@@ -342,11 +341,11 @@ impl<'t> Var<'t> {
         self.expectile_weights(tau) * self.square()
     }
 
-    /// The gradient of this number by an earlier value, as a constant: for losses that contain one. Networks in between
-    /// pass it on and collect nothing.
+    /// The gradient of this scalar with respect to an earlier value, as a constant: for losses that contain
+    /// one. Networks in between pass it on but collect no weight gradients.
     ///
     /// # Panics
-    /// If this is not a single number, comes before `x`, or the backward pass of the step is over.
+    /// If this is not a scalar, precedes `x`, or the backward pass of the step has already run.
     #[must_use]
     #[track_caller]
     pub fn gradient_by(self, x: Var<'t>) -> Var<'t> {
@@ -355,10 +354,10 @@ impl<'t> Var<'t> {
         Var::new(self.tape, last)
     }
 
-    /// Computes the gradients of this number. Once per step: losses of several networks are added up first.
+    /// Computes the gradients of this scalar. Once per step: losses of several networks must be added first.
     ///
     /// # Panics
-    /// If this is not a single number, or a backward pass has already run since [`Tape::begin`].
+    /// If this is not a scalar, or a backward pass has already run since [`Tape::begin`].
     #[track_caller]
     pub fn backward(self) -> Gradients<'t> {
         self.tape.backward(self.index())

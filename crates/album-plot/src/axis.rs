@@ -1,18 +1,18 @@
-//! Axes: ranges, ticks and the way from data to pixels.
+//! Axes: ranges, ticks and the mapping from data to pixels.
 
 use album_base::number;
 
 /// How values are laid out along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal steps add.
+    /// Equal distances are equal differences.
     #[default]
     Linear,
-    /// Equal steps multiply; values that are not positive are left out.
+    /// Equal distances are equal ratios; non-positive values are left out.
     Log,
 }
 
-/// Values beyond this are as good as infinite: differences of them still must not overflow.
+/// Larger values count as infinite, so that differences cannot overflow.
 const HUGE: f64 = 1e150;
 
 impl Scale {
@@ -56,14 +56,14 @@ fn linear_ticks(lo: f64, hi: f64, target: usize) -> Vec<f64> {
     let raw = (hi - lo) / target as f64;
     let power = raw.log10().floor() as i32;
     let magnitude = 10f64.powi(power);
-    // A whisker of tolerance, so that an end computed as 0.30000000000000004 has its tick.
+    // A small tolerance, so that an end computed as 0.30000000000000004 gets its tick.
     let ends = |step: f64| ((lo / step - 1e-9).ceil(), (hi / step + 1e-9).floor());
     let miss = |factor: f64| {
         let (first, last) = ends(factor * magnitude);
         // A single tick shows no scale.
         if last - first < 1.0 { f64::INFINITY } else { ((last - first + 1.0) / target as f64).ln().abs() }
     };
-    // The round step whose number of ticks comes closest to the target, the larger one if two do.
+    // The round step whose number of ticks is closest to the target, the larger one in a tie.
     let factor =
         [10.0, 5.0, 2.0, 1.0].into_iter().fold(10.0, |best, f| if miss(f) < miss(best) { f } else { best });
     let step = factor * magnitude;
@@ -78,8 +78,8 @@ fn linear_ticks(lo: f64, hi: f64, target: usize) -> Vec<f64> {
     (0..=count)
         .map(|i| {
             let index = first + i as f64;
-            // For small steps dividing by a whole number is exact where multiplying is not:
-            // 3 * 0.1 is not 0.3, but 3 / 10 is.
+            // For small steps dividing by an integer is exact where multiplying is not: 3 * 0.1 is not 0.3,
+            // but 3 / 10 is.
             if power < 0 && power > -300 { index * factor / 10f64.powi(-power) } else { index * step }
         })
         .collect()
@@ -108,7 +108,7 @@ fn log_ticks(lo: f64, hi: f64, target: usize) -> Vec<f64> {
     if with_thirds.len() >= 3 { with_thirds } else { linear_ticks(lo, hi, target) }
 }
 
-/// What the user asked of an axis.
+/// The user's settings of an axis.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AxisSpec {
     pub label: String,
@@ -116,7 +116,7 @@ pub(crate) struct AxisSpec {
     pub range: Option<(f64, f64)>,
     pub include: Vec<f64>,
     pub ticks: Option<Vec<f64>>,
-    /// Names of the places 0, 1, 2, … instead of numbers.
+    /// Names for the positions 0, 1, 2, … instead of numbers.
     pub names: Option<Vec<String>>,
 }
 
@@ -142,7 +142,7 @@ impl AxisSpec {
         let (a, b) = (scale.forward(lo), scale.forward(hi));
         let least = 1e-9 * a.abs().max(b.abs());
         if b - a <= least {
-            // All values are one: show them in the middle of something.
+            // All values are equal: centre them in some range.
             let half = match scale {
                 Scale::Linear if a == 0.0 => 1.0,
                 Scale::Linear => 0.1 * a.abs(),
@@ -150,8 +150,8 @@ impl AxisSpec {
             };
             return (scale.backward(a - half), scale.backward(b + half));
         }
-        // Room at the ends keeps markers whole, but a range that starts at an included value
-        // (usually zero) starts exactly there.
+        // A margin keeps markers at the ends whole, but a range that starts at an included value (usually
+        // zero) starts exactly there.
         let room = 0.03 * (b - a);
         let exact = |end: f64| self.include.contains(&end);
         let low = if exact(lo) { lo } else { scale.backward(a - room) };
@@ -160,7 +160,7 @@ impl AxisSpec {
     }
 }
 
-/// An axis with its range settled and its length in pixels known.
+/// An axis with known range and length in pixels.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub scale: Scale,
@@ -169,7 +169,7 @@ pub(crate) struct Axis {
     pub length: f64,
     /// Positions in data and their labels.
     pub ticks: Vec<(f64, String)>,
-    /// Whether the low end is the far one, as for a list of names from top to bottom.
+    /// Whether the axis is reversed, as for a list of names from top to bottom.
     pub reversed: bool,
 }
 
@@ -195,7 +195,7 @@ impl Axis {
         Axis { scale: spec.scale, lo, hi, length, ticks, reversed: false }
     }
 
-    /// The distance of a value from the left or lower end, in pixels. The value must be accepted.
+    /// The distance of a value from the left or lower end, in pixels. The scale must accept the value.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (a, b) = (self.scale.forward(self.lo), self.scale.forward(self.hi));
         let share = (self.scale.forward(value) - a) / (b - a);

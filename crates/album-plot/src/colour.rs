@@ -39,10 +39,10 @@ impl Colour {
     }
 }
 
-/// How values become colours in a heat map.
+/// The mapping from values to colours in a heat map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColourMap {
-    /// Dark violet over green to yellow; lightness grows evenly with the value.
+    /// Dark violet through green to yellow; lightness grows evenly with the value.
     #[default]
     Viridis,
     /// Blue below zero, white at zero, red above: for signed differences.
@@ -74,7 +74,7 @@ const DIVERGING: [Colour; 7] = [
 const GREYS: [Colour; 2] = [Colour(0xf7, 0xf7, 0xf7), Colour(0x2a, 0x2a, 0x2a)];
 
 impl ColourMap {
-    /// The colour at `t` from 0 to 1; values beyond are taken as the ends.
+    /// The colour at `t` from 0 to 1; values beyond are clamped.
     pub fn at(self, t: f64) -> Colour {
         let anchors: &[Colour] = match self {
             ColourMap::Viridis => &VIRIDIS,
@@ -91,7 +91,7 @@ impl ColourMap {
 /// The colour of a series, which adapts to light and dark mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// The palette of series, counted from 0; it repeats after eight.
+    /// The series palette, counted from 0; it repeats after eight.
     Series(usize),
     /// Grey, for references.
     Muted,
@@ -103,8 +103,8 @@ pub enum Ink {
     Bad,
 }
 
-/// The palette of Okabe and Ito, ordered by contrast. Yellow is darkened to be seen on white,
-/// and the dark-mode twins are lighter versions of the same hues.
+/// The palette of Okabe and Ito, ordered by contrast. Yellow is darkened for visibility on white, and the
+/// dark-mode colours are lighter versions of the same hues.
 const SERIES: [(&str, &str); 8] = [
     ("#0072b2", "#4aa8ee"),
     ("#d55e00", "#f5843c"),
@@ -133,7 +133,7 @@ impl Ink {
 
     /// Opens a group whose `currentColor` is this ink.
     ///
-    /// The attribute serves viewers that do not know CSS variables; the style wins elsewhere.
+    /// The attribute is for viewers without CSS variables; elsewhere the style overrides it.
     pub(crate) fn open_group(self) -> String {
         let name = match self {
             Ink::Text => return "<g>".into(),

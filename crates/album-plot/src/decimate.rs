@@ -1,16 +1,16 @@
-//! Fewer points, same picture: what cannot be told apart on the screen is merged, and
-//! extremes are kept, so that a single outlier among ten thousand points stays visible.
+//! Fewer points, same picture: points indistinguishable on the screen are merged, and extremes are kept, so
+//! that a single outlier among ten thousand points stays visible.
 
 use std::collections::BTreeSet;
 
 /// A point in pixels.
 pub(crate) type Point = (f64, f64);
 
-/// Thins a polyline: of each run of points in one pixel column, the first, the lowest, the
-/// highest and the last one stay, in their order.
+/// Thins a polyline: of each run of points in one pixel column, the first, lowest, highest and last are kept,
+/// in order.
 ///
-/// `width` is the visible width; everything left of it counts as one column, and so does
-/// everything right of it.
+/// `width` is the visible width; everything to the left of it counts as one column, and everything to the
+/// right as another.
 pub(crate) fn line(points: &[Point], width: f64) -> Vec<Point> {
     let column = |p: &Point| p.0.floor().clamp(-1.0, width.ceil() + 1.0);
     let mut out = Vec::new();
@@ -35,8 +35,8 @@ pub(crate) fn line(points: &[Point], width: f64) -> Vec<Point> {
     out
 }
 
-/// Drops points that lie on the straight line between their neighbours, to within a tenth of
-/// a pixel (the algorithm of Douglas and Peucker).
+/// Drops points that lie on the straight line between their neighbours, to within a tenth of a pixel
+/// (Douglas-Peucker).
 pub(crate) fn straighten(points: Vec<Point>) -> Vec<Point> {
     const TOLERANCE: f64 = 0.1;
     if points.len() < 3 {
@@ -68,15 +68,15 @@ fn distance(p: Point, a: Point, b: Point) -> f64 {
     (p.0 - a.0 - t * dx).hypot(p.1 - a.1 - t * dy)
 }
 
-/// How many pixels make one unit of [`Stroke`].
+/// Pixels per unit of [`Stroke`].
 pub(crate) const DOT_UNIT: f64 = 0.5;
 
-/// A vertical stroke in units of half pixels: `x`, the upper `y`, and how far it goes down.
+/// A vertical stroke in units of half pixels: `x`, the upper `y`, and the length downwards.
 pub(crate) type Stroke = (i64, i64, i64);
 
-/// Merges dots: positions are rounded to half pixels, doubles are dropped, and dots at most a
-/// pixel above each other become one stroke. Dots are wider than two pixels, so with round
-/// ends the stroke covers what the dots would cover, to within a tenth of a pixel.
+/// Merges dots: positions are rounded to half pixels, duplicates are dropped, and dots at most a pixel above
+/// each other become one stroke. Dots are wider than two pixels, so with round ends the stroke covers the
+/// same area as the dots, to within a tenth of a pixel.
 pub(crate) fn dots(points: impl Iterator<Item = Point>) -> Vec<Stroke> {
     let unit = |v: f64| (v / DOT_UNIT).round() as i64;
     let rounded: BTreeSet<(i64, i64)> = points.map(|(x, y)| (unit(x), unit(y))).collect();
@@ -87,8 +87,8 @@ pub(crate) fn dots(points: impl Iterator<Item = Point>) -> Vec<Stroke> {
         .collect()
 }
 
-/// Thins a band, given as `(x, upper y, lower y)` in pixels (so upper is the smaller number):
-/// each pixel column keeps the outermost edges it has, at its first and its last x.
+/// Thins a band, given as `(x, upper y, lower y)` in pixels (so upper is the smaller number): each pixel
+/// column keeps its outermost edges, at its first and last x.
 pub(crate) fn band(points: &[(f64, f64, f64)], width: f64) -> Vec<(f64, f64, f64)> {
     let column = |p: &(f64, f64, f64)| p.0.floor().clamp(-1.0, width.ceil() + 1.0);
     let mut out = Vec::new();

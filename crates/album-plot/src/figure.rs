@@ -1,4 +1,4 @@
-//! A drawn figure, and figures side by side.
+//! A drawn figure, and panels of several figures.
 
 use super::legend::{self, Key};
 use super::lettering::{self, Anchor, TITLE};
@@ -17,7 +17,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Reads back a file that [`Figure::render`] wrote; `None` for any other, which could hold anything.
+    /// Parses a file written by [`Figure::render`]; `None` for any other, which could contain anything.
     ///
     /// ```
     /// use album_plot::{Figure, Plot};
@@ -34,7 +34,7 @@ impl Figure {
         let body = rest.strip_suffix("</svg>\n")?.to_owned();
         let (width, height) = (width.parse().ok()?, height.parse().ok()?);
         let figure = Figure { title, width, height, body, shared: Vec::new() };
-        // Nothing that this crate draws can run or load anything.
+        // Nothing drawn by this crate can run or load anything.
         let low = svg.to_lowercase();
         let foreign = ["<script", "<foreign", "href=", "<image", "<style", "<!", "url("];
         let clean = !foreign.iter().any(|what| low.contains(what)) && !handler(&low);
@@ -54,7 +54,7 @@ impl Figure {
         )
     }
 
-    /// The title, which screen readers speak.
+    /// The title, which screen readers announce.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -65,7 +65,7 @@ impl Figure {
     }
 }
 
-/// Whether a tag has an attribute such as `onclick`; text between tags may well begin with "on".
+/// Whether a tag has an attribute such as `onclick`; text between tags may well start with "on".
 fn handler(low: &str) -> bool {
     low.split('<').filter_map(|part| part.split_once('>')).any(|(tag, _)| tag.contains(" on"))
 }
@@ -76,10 +76,10 @@ fn unescape(text: &str) -> String {
     pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Puts figures side by side in rows of `columns`.
+/// Arranges figures in rows of `columns`.
 ///
-/// Legends of plots with [`super::Legend::Shared`] are merged into one above all panels. An
-/// empty title takes no room.
+/// Legends of plots with [`super::Legend::Shared`] are merged into one above all panels. An empty title takes
+/// no space.
 ///
 /// ```
 /// use album_plot::{Legend, Plot, panels};
@@ -112,7 +112,7 @@ pub fn panels<F: Into<Figure>>(
     for key in figures.iter().flat_map(|figure| &figure.shared) {
         let same = |k: &&mut Key| k.name == key.name && k.ink == key.ink && k.sample == key.sample;
         match keys.iter_mut().find(same) {
-            // What panels count, their common legend adds up.
+            // The shared legend adds up the panels' counts.
             Some(known) => known.count = known.count.zip(key.count).map(|(a, b)| a + b),
             None => keys.push(key.clone()),
         }

@@ -29,8 +29,8 @@ impl Category {
 /// `r` covers the square from `(c, r)` to `(c + 1, r + 1)`, so its centre is at
 /// `(c + 0.5, r + 0.5)`. Row 0 is at the top unless [`Grid::y_up`] says otherwise.
 ///
-/// Cells keep their colours in dark mode, since the colours carry the data; lines and labels
-/// on top have an outline that sets them off from any colour.
+/// Cells keep their colours in dark mode, since the colours carry the data; lines and labels on top have an
+/// outline that contrasts with any colour.
 ///
 /// ```
 /// use album_plot::{Category, Colour, Grid};
@@ -53,14 +53,14 @@ pub struct Grid {
     y_up: bool,
     coordinates: bool,
     cell_lines: bool,
-    /// The column and row that the top left cell has in the map this one was cut from.
+    /// The column and row of the top left cell in the map that this one was cropped from.
     origin: (usize, usize),
     labels: Vec<(usize, usize, String)>,
     outlines: Vec<(usize, usize, usize, usize)>,
     paths: Vec<Path>,
 }
 
-/// A path over the map. Its colour is fixed, as those of the cells below it are.
+/// A path over the map, in a fixed colour like the cells below it.
 #[derive(Clone, Debug)]
 struct Path {
     name: String,
@@ -84,8 +84,8 @@ enum Cells {
 }
 
 impl Grid {
-    /// A heat map. Values that are not finite are shown as missing, in grey; values that are
-    /// absent at the end of the slice count as missing too.
+    /// A heat map. Non-finite values, and values missing at the end of the slice, are shown as missing, in
+    /// grey.
     pub fn values(columns: usize, rows: usize, values: &[f64]) -> Self {
         let (columns, rows) = (columns.max(1), rows.max(1));
         let mut values = values.to_vec();
@@ -98,8 +98,7 @@ impl Grid {
         )
     }
 
-    /// A map of categories: each cell is an index into `categories`. Cells whose index has no
-    /// category are grey.
+    /// A map of categories: each cell is an index into `categories`. Cells with an invalid index are grey.
     pub fn categories(columns: usize, rows: usize, kinds: &[usize], categories: &[Category]) -> Self {
         let (columns, rows) = (columns.max(1), rows.max(1));
         let mut kinds = kinds.to_vec();
@@ -130,7 +129,7 @@ impl Grid {
         self
     }
 
-    /// Sets the length of the longer side of the map in pixels (400 unless told).
+    /// Sets the length of the longer side of the map in pixels (default 400).
     pub fn size(mut self, pixels: f64) -> Self {
         self.size = if pixels.is_finite() { pixels.clamp(40.0, 4000.0) } else { 400.0 };
         self
@@ -162,8 +161,8 @@ impl Grid {
         self
     }
 
-    /// Sets the values at the ends of the colour map. Unless told, they are the least and the
-    /// greatest value, or for [`ColourMap::Diverging`] lie evenly around zero.
+    /// Sets the values at the ends of the colour map. By default they are the smallest and largest value, or
+    /// symmetric around zero for [`ColourMap::Diverging`].
     pub fn range(mut self, lo: f64, hi: f64) -> Self {
         if let Cells::Values { range, .. } = &mut self.cells
             && lo.is_finite()
@@ -183,7 +182,7 @@ impl Grid {
         self
     }
 
-    /// Names what missing values of a heat map are, such as walls, and sets their colour.
+    /// Sets the name and colour of missing values of a heat map, such as walls.
     pub fn missing(mut self, name: impl Into<String>, colour: Colour) -> Self {
         if let Cells::Values { missing, .. } = &mut self.cells {
             *missing = Category::new(name, colour);
@@ -203,15 +202,15 @@ impl Grid {
         self
     }
 
-    /// Draws a path in cell coordinates, from an open to a filled circle. Paths with a name
-    /// appear in the legend; points that are not finite break the path.
+    /// Draws a path in cell coordinates, from an open to a filled circle. Named paths appear in the legend;
+    /// non-finite points break the path.
     pub fn polyline(mut self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
         let colour = PATHS[self.paths.len() % PATHS.len()];
         self.paths.push(Path { name: name.into(), colour, points: points.to_vec() });
         self
     }
 
-    /// Cuts out a rectangle of cells, with the overlays on it. Colours mean what they meant.
+    /// Crops to a rectangle of cells, with the overlays on it. The colour scale is unchanged.
     pub fn crop(&self, column: usize, row: usize, columns: usize, rows: usize) -> Grid {
         let (column, row) = (column.min(self.columns - 1), row.min(self.rows - 1));
         let (columns, rows) = (columns.clamp(1, self.columns - column), rows.clamp(1, self.rows - row));
@@ -269,7 +268,7 @@ impl Grid {
         }
     }
 
-    /// Draws the map with a rectangle of it magnified beside it, to the same height.
+    /// Draws the map with a magnified rectangle of it beside it, at the same height.
     pub fn magnify(
         &self,
         column: usize,
@@ -283,7 +282,7 @@ impl Grid {
         let (columns, rows) = (corner.columns, corner.rows);
         let (column, row) = (corner.origin.0 - self.origin.0, corner.origin.1 - self.origin.1);
         let mut left = self.clone().outline(column, row, columns, rows);
-        // One title line and one legend serve both, so that the maps stand at one height.
+        // One title line and one legend serve both, so that the maps align.
         let mut right = corner;
         if left.title.is_empty() != right.title.is_empty() {
             let blank = if left.title.is_empty() { &mut left.title } else { &mut right.title };

@@ -1,24 +1,24 @@
-//! Legends: the keys of the series and where they go.
+//! Legends: the keys of the series and their placement.
 
 use super::colour::{Colour, Ink};
 use super::lettering::{self, Anchor, SMALL};
 use album_base::number::{coordinate, grouped};
 
-/// Where the legend of a plot goes.
+/// The placement of a plot's legend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Legend {
-    /// In a corner of the plot that has no data, or above the plot if there is none.
+    /// In an empty corner of the plot, or above the plot if there is none.
     #[default]
     Auto,
     /// Above the plot.
     Top,
     /// Right of the plot.
     Right,
-    /// In this corner of the plot, whatever is there.
+    /// In this corner of the plot, even over data.
     Inside(Corner),
     /// Left to [`super::panels`], which draws one legend for all its figures.
     Shared,
-    /// Nowhere.
+    /// No legend.
     Hidden,
 }
 
@@ -49,7 +49,7 @@ impl Shape {
         [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Diamond][index % 4]
     }
 
-    /// The outline of the marker as path data, centred at a point. All have similar areas.
+    /// The outline of the marker as path data, centred at a point. All shapes have similar areas.
     pub(crate) fn path(self, x: f64, y: f64, radius: f64) -> String {
         let c = |v: f64| coordinate(v, 1);
         match self {
@@ -73,7 +73,7 @@ impl Shape {
     }
 }
 
-/// How a series looks in the legend.
+/// The sample of a series in the legend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sample {
     Line,
@@ -94,7 +94,7 @@ pub(crate) struct Key {
     pub name: String,
     pub ink: Ink,
     pub sample: Sample,
-    /// How many things the entry stands for, if that is worth saying.
+    /// The number of items that the entry represents, if shown.
     pub count: Option<usize>,
 }
 
@@ -122,7 +122,7 @@ impl Key {
         }
     }
 
-    /// Draws the entry with its row's top left at a point.
+    /// Draws the entry with the top left of its row at a point.
     fn draw(&self, x: f64, top: f64) -> String {
         let c = |v: f64| coordinate(v, 1);
         let middle = top + 0.5 * ROW;
@@ -181,12 +181,12 @@ impl Key {
     }
 }
 
-/// Width and height of the keys below each other.
+/// Width and height of the keys in a column.
 pub(crate) fn column_size(keys: &[Key]) -> (f64, f64) {
     (keys.iter().map(Key::width).fold(0.0, f64::max), ROW * keys.len() as f64)
 }
 
-/// Draws the keys below each other.
+/// Draws the keys in a column.
 pub(crate) fn draw_column(keys: &[Key], x: f64, y: f64) -> String {
     keys.iter().enumerate().map(|(i, key)| key.draw(x, y + ROW * i as f64)).collect()
 }

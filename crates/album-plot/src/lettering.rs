@@ -9,10 +9,10 @@ pub(crate) const SMALL: f64 = 12.0;
 pub(crate) const NORMAL: f64 = 13.0;
 /// Size of titles.
 pub(crate) const TITLE: f64 = 14.0;
-/// Sub- and superscripts, relative to the text they stand at.
+/// Size of sub- and superscripts relative to the text.
 const SCRIPT: f64 = 0.75;
 
-/// About how wide the text will be, in pixels, in a common sans-serif font.
+/// Approximate width of the text in pixels, in a common sans-serif font.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let piece_width = |piece: &str| piece.chars().map(char_width).sum::<f64>();
     pieces(text)
@@ -34,7 +34,7 @@ fn char_width(c: char) -> f64 {
     }
 }
 
-/// Where the given point lies on the text.
+/// The part of the text that lies at the given point.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -58,7 +58,7 @@ pub(crate) fn text(x: f64, y: f64, size: f64, anchor: Anchor, content: &str, mor
     )
 }
 
-/// `baseline-shift` is not known everywhere, so scripts are moved by `dy` and back again.
+/// `baseline-shift` is not supported everywhere, so scripts are moved by `dy` and back again.
 fn spans(content: &str, size: f64) -> String {
     let mut out = String::new();
     let mut offset = 0.0;
@@ -84,7 +84,7 @@ fn spans(content: &str, size: f64) -> String {
     out
 }
 
-/// A `<title>` element, which screen readers speak and pointers show.
+/// A `<title>` element, which screen readers announce and browsers show as a tooltip.
 pub(crate) fn title(content: &str) -> String {
     format!("<title>{}</title>", escape(&plain(content)))
 }

@@ -1,9 +1,8 @@
 //! Figures as SVG elements that adapt to the page around them.
 //!
-//! Colours refer to CSS variables (`--album-s1`, …) with literal fallbacks, text and axes to
-//! the text colour of the page. So a figure follows the light or dark look of
-//! album-report's pages and is still complete when saved as a separate file. Figures carry
-//! no ids and no scripts, so any number of them can share a page.
+//! Colours refer to CSS variables (`--album-s1`, …) with literal fallbacks, text and axes to the text colour
+//! of the page. So a figure follows the light or dark theme of album-report's pages and is still complete
+//! when saved as a separate file. Figures have no ids and no scripts, so any number of them can share a page.
 //!
 //! - [`Plot`]: lines, points, bands and labels over two axes, linear or logarithmic;
 //! - [`Grid`]: heat maps and maps of categories, with labels and paths;

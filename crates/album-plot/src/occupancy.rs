@@ -1,4 +1,4 @@
-//! A coarse bitmap of where a plot has ink, to place legends and labels where it has none.
+//! A coarse bitmap of a plot's ink, to place legends and labels in empty areas.
 
 use super::decimate::Point;
 
@@ -40,7 +40,7 @@ impl Occupancy {
         }
     }
 
-    /// Whether a box has no ink under it and lies within the plot.
+    /// Whether a box lies within the plot and has no ink under it.
     pub(crate) fn is_free(&self, x: f64, y: f64, width: f64, height: f64) -> bool {
         x >= 0.0
             && y >= 0.0

@@ -12,10 +12,10 @@ use series::{Series, SeriesKind};
 
 /// A plot, built series by series.
 ///
-/// Values that are not finite break a line and are otherwise left out, and so are values that
-/// are not positive on a logarithmic axis. Series with many points are thinned to what the
-/// screen can show, without losing extremes. Text may use `_{…}` and `^{…}`; a series with an
-/// empty name has no entry in the legend, and one without points has nothing but that entry.
+/// Non-finite values break a line and are otherwise left out, as are non-positive values on a logarithmic
+/// axis. Series with many points are thinned to screen resolution, without losing extremes. Text may use
+/// `_{…}` and `^{…}`; a series with an empty name has no legend entry, and one without points has only its
+/// legend entry.
 ///
 /// ```
 /// use album_plot::{Plot, Scale};
@@ -37,12 +37,12 @@ pub struct Plot {
     height: f64,
     legend: Legend,
     series: Vec<Series>,
-    /// How many series have taken a colour from the palette.
+    /// Number of series that have taken a colour from the palette.
     coloured: usize,
 }
 
 impl Plot {
-    /// An empty plot. An empty title takes no room.
+    /// An empty plot. An empty title takes no space.
     pub fn new(title: impl Into<String>) -> Self {
         Plot {
             title: title.into(),
@@ -56,9 +56,9 @@ impl Plot {
         }
     }
 
-    /// Sets the size of the whole figure in pixels (720 by 400 unless told).
+    /// Sets the size of the whole figure in pixels (default 720 by 400).
     pub fn size(mut self, width: f64, height: f64) -> Self {
-        // Smaller figures would have no room for their axes.
+        // Smaller figures would have no space for their axes.
         let sane = |v: f64, least: f64| if v.is_finite() { v.clamp(least, 1e4) } else { least };
         (self.width, self.height) = (sane(width, 120.0), sane(height, 90.0));
         self
@@ -112,19 +112,19 @@ impl Plot {
         self
     }
 
-    /// Sets the ticks of the x axis by hand.
+    /// Sets the ticks of the x axis.
     pub fn x_ticks(mut self, ticks: &[f64]) -> Self {
         self.x.ticks = Some(ticks.to_vec());
         self
     }
 
-    /// Sets the ticks of the y axis by hand.
+    /// Sets the ticks of the y axis.
     pub fn y_ticks(mut self, ticks: &[f64]) -> Self {
         self.y.ticks = Some(ticks.to_vec());
         self
     }
 
-    /// Makes the y axis one of names instead of numbers: the first is at `y` = 0, at the top, the next at 1.
+    /// Labels the y axis with names instead of numbers: the first is at `y` = 0, at the top, the next at 1.
     ///
     /// ```
     /// use album_plot::Plot;
@@ -160,13 +160,13 @@ impl Plot {
         self.add(name, SeriesKind::Markers(points.to_vec(), shape))
     }
 
-    /// Adds points without a line: markers if they are few, dots if they are many.
+    /// Adds points without a line: markers if there are few, dots if there are many.
     pub fn points(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
         let shape = Shape::of(self.coloured);
         self.add(name, SeriesKind::Points(points.to_vec(), shape))
     }
 
-    /// Adds points with a label at each, placed beside the data where there is room.
+    /// Adds points with labels, placed beside the data where there is space.
     pub fn labelled<S: AsRef<str>>(self, name: impl Into<String>, points: &[(f64, f64, S)]) -> Self {
         let shape = Shape::of(self.coloured);
         let places = points.iter().map(|p| (p.0, p.1)).collect();
@@ -176,10 +176,10 @@ impl Plot {
 
     /// Adds a band between two lines given at the same x, as for confidence intervals.
     ///
-    /// The x values are those of `lower`; points without a partner are left out.
+    /// The x values are those of `lower`; points without a counterpart are left out.
     pub fn band(self, name: impl Into<String>, lower: &[(f64, f64)], upper: &[(f64, f64)]) -> Self {
         let edge = |(l, u): (&(f64, f64), &(f64, f64))| {
-            // `min` and `max` would swallow a NaN on one side; the band must break there.
+            // `min` and `max` would hide a NaN on one side; the band must break there.
             if l.1.is_nan() || u.1.is_nan() {
                 (l.0, f64::NAN, f64::NAN)
             } else {
@@ -190,8 +190,8 @@ impl Plot {
         self.add(name, SeriesKind::Band(edges))
     }
 
-    /// Marks points that must catch the eye, such as violated inequalities, with red rings on
-    /// top of everything. The legend says how many there are, also if there are none.
+    /// Marks points that must stand out, such as violated inequalities, with red rings on top of everything.
+    /// The legend gives their number, even if it is zero.
     pub fn flags(self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
         let mut plot = self.add(name, SeriesKind::Flags(points.to_vec()));
         plot.coloured -= 1;
@@ -206,7 +206,7 @@ impl Plot {
         self
     }
 
-    /// Gives the last series the colour of the one before it, as for a band around a line.
+    /// Gives the last series the colour of the previous one, as for a band around a line.
     pub fn same_ink(mut self) -> Self {
         if let [.., before, last] = &mut self.series[..] {
             let next = Ink::Series(self.coloured.wrapping_sub(1));

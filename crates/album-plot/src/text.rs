@@ -1,7 +1,7 @@
 //! Escaping, and the light markup `_{…}` / `^{…}` for sub- and superscripts.
 //!
-//! Names such as `Q*_{D}` or `γ^{Kn}` appear in legends, captions, table cells and on the
-//! terminal; the markup is parsed here once and written in each output's own way.
+//! Names such as `Q*_{D}` or `γ^{Kn}` appear in legends, captions, table cells and on the terminal; the
+//! markup is parsed here and written in each output's own way.
 
 /// Escapes text for HTML and XML, in element content as well as in quoted attributes.
 ///
@@ -28,7 +28,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Where a piece of text stands.
+/// The vertical level of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// On the line.
@@ -39,7 +39,7 @@ pub enum Level {
     Super,
 }
 
-/// Splits text into pieces at their levels. A `_{` without a closing brace is plain text.
+/// Splits text into pieces by level. A `_{` without a closing brace is plain text.
 pub fn pieces(text: &str) -> Vec<(Level, &str)> {
     let mut out = Vec::new();
     let mut rest = text;
@@ -107,7 +107,7 @@ pub fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     let mut out = String::new();
     for (i, part) in parts.iter().enumerate() {
-        // An odd last backtick has no partner and stays a backtick.
+        // An unpaired last backtick stays a backtick.
         let unpaired = parts.len().is_multiple_of(2) && i + 1 == parts.len();
         if unpaired {
             out.push('`');
@@ -142,7 +142,7 @@ fn latex_char(c: char) -> String {
         '~' => return "\\textasciitilde{}".into(),
         '^' => return "\\textasciicircum{}".into(),
         '–' => return "--".into(),
-        // After a line break LaTeX would take a bracket for an option.
+        // After a line break LaTeX would parse a bracket as an option.
         '[' => return "{[}".into(),
         '<' => "<",
         '>' => ">",

@@ -1,5 +1,5 @@
-//! Latency of single decisions, asked for over a pipe: every line `N` on standard input is answered by the median of N
-//! decisions in nanoseconds. `benches/policy_latency.py` asks in turns with onnxruntime.
+//! Latency of single decisions, queried over a pipe: every line `N` on standard input is answered with the
+//! median of N decisions in nanoseconds. `benches/policy_latency.py` alternates it with onnxruntime.
 //!
 //! ```text
 //! cargo run --release -p album-policy --example latency -- policy.safetensors

@@ -1,4 +1,4 @@
-//! A policy behind a TCP socket: a line with the numbers of an observation in, a line with those of the action out.
+//! A policy behind a TCP socket: one observation per input line, one action per output line.
 //!
 //! ```text
 //! cargo run --release -p album-policy --example serve -- policy.safetensors 127.0.0.1:7000
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind(address)?;
     eprintln!("{} on {}", policy.manifest().task, listener.local_addr()?);
     for stream in listener.incoming() {
-        // One connection at a time; a policy for each thread serves several.
+        // One connection at a time; for several, use a policy per thread.
         if let Err(e) = serve(&mut policy, stream?) {
             eprintln!("{e}");
         }

@@ -1,11 +1,11 @@
-//! What steps compute.
+//! The computations of steps.
 
 use crate::graph::{Function, Operator, Reduction, Step};
 use crate::math;
 use crate::policy::{Planned, Policy, Weights};
 use fearless_simd::{Level, dispatch};
 
-/// An operand: its numbers, and whether it has one row for all.
+/// An operand: its values, and whether it has one row for all observations.
 #[derive(Clone, Copy)]
 struct Matrix<'a> {
     data: &'a [f32],
@@ -19,7 +19,7 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// What steps are computed from.
+/// The inputs of steps.
 pub(crate) struct Inputs<'a> {
     pub policy: &'a Policy,
     pub batch: usize,
@@ -41,7 +41,7 @@ impl<'a> Inputs<'a> {
         Matrix { data, cols, single }
     }
 
-    /// Brings the operand of an in-place step to where it is changed.
+    /// Copies the operand of an in-place step to its slot, if necessary.
     fn bring(&self, i: usize, x: usize, out: &mut [f32]) {
         let steps = &self.policy.steps;
         let in_place = steps[x].slot == steps[i].slot && !matches!(steps[x].weights, Weights::Row(_));
@@ -150,7 +150,7 @@ impl<'a> Inputs<'a> {
             (Step::Best { candidates, scores }, _) => {
                 self.pick(*candidates, *scores, out, |_, scores, rows| {
                     let chosen = best(scores, |_| true);
-                    // Equal candidates are no choice.
+                    // Equal candidates are not a choice.
                     let others = |i: usize| rows(i) != rows(chosen);
                     margin = margin.min(lead(chosen, scores, others));
                     chosen
@@ -167,7 +167,7 @@ impl<'a> Inputs<'a> {
                 for (row, out) in out.iter_mut().enumerate() {
                     let logits = logits.row(row);
                     let least = logits.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x)) - slack;
-                    // A choice at the edge of its support is as close a call as one of two equal values.
+                    // A choice at the edge of its support is as close a call as one between two equal values.
                     let edge = logits.iter().map(|x| (x - least).abs()).filter(|_| *slack > 0.0);
                     margin = edge.fold(margin, f32::min);
                     let supported = |i: usize| logits[i] >= least;
@@ -176,13 +176,14 @@ impl<'a> Inputs<'a> {
                     *out = chosen as f32;
                 }
             }
-            // Constants are not computed; the others have the weights that they were planned with.
+            // Constants are not computed; linear and norm steps always have their planned weights.
             (Step::Constant { .. } | Step::Linear { .. } | Step::Norm { .. }, _) => {}
         }
         margin
     }
 
-    /// Copies the candidate that `choose` finds by the observation's number, the scores and the candidates.
+    /// Copies the candidate that `choose` selects from the index of the observation, the scores and the
+    /// candidates.
     fn pick(
         &self,
         candidates: usize,
@@ -212,7 +213,7 @@ fn map(f: Function, out: &mut [f32]) {
     }
 }
 
-/// The first of the highest scores among those allowed.
+/// The index of the first highest score among those allowed.
 fn best(scores: &[f32], allowed: impl Fn(usize) -> bool) -> usize {
     let (mut best, mut top) = (0, f32::NEG_INFINITY);
     for (i, &score) in scores.iter().enumerate() {
@@ -223,14 +224,14 @@ fn best(scores: &[f32], allowed: impl Fn(usize) -> bool) -> usize {
     best
 }
 
-/// By how much the chosen score is above the next one among `others`, relative to its size.
+/// The lead of the chosen score over the next one among `others`, relative to its size.
 fn lead(chosen: usize, scores: &[f32], others: impl Fn(usize) -> bool) -> f32 {
     let others = (0..scores.len()).filter(|&i| i != chosen && others(i));
     let next = others.fold(f32::NEG_INFINITY, |next, i| next.max(scores[i]));
     (scores[chosen] - next) / scores[chosen].abs().max(1.0)
 }
 
-/// The candidate at `uniform` of the total of the scores' exponentials.
+/// The candidate at the fraction `uniform` of the sum of the scores' exponentials.
 fn drawn(scores: &[f32], uniform: f32, margin: &mut f32) -> usize {
     let top = scores.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
     let weight = |x: f32| f64::from(x - top).exp();

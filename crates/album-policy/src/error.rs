@@ -11,28 +11,28 @@ pub enum PolicyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Not a policy, or a damaged one.
+    /// Not a policy file, or a damaged one.
     #[error("not a policy that this version reads: {0}")]
     Damaged(String),
-    /// A file of another version.
+    /// A policy file of another version.
     #[error("a policy file of version {found}; expected {expected}: export it again, or update album-policy")]
     Version {
-        /// What the file says.
+        /// The file's version.
         found: String,
-        /// What this version reads.
+        /// The version that this crate reads.
         expected: u32,
     },
     /// A slice of the wrong length.
     #[error("{what}: found {found} numbers; expected {expected}")]
     Length {
-        /// Which one.
+        /// Name of the slice.
         what: &'static str,
         /// Its length.
         found: usize,
-        /// What would do.
+        /// The expected length.
         expected: String,
     },
     /// NaN or infinity in an observation.
@@ -40,12 +40,12 @@ pub enum PolicyError {
     NotFinite {
         /// The row, from 0.
         row: usize,
-        /// The number's name.
+        /// Name of the observation dimension.
         name: String,
-        /// What was found.
+        /// The value found.
         found: f32,
     },
-    /// Numbers that grew beyond single precision on the way from an observation to its action.
+    /// Overflow of single precision between observation and action.
     #[error(
         "row {row}: the action is not a number; is the observation far from what the policy was trained on?"
     )]

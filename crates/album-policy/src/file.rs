@@ -13,10 +13,10 @@ use crate::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version that is written and read.
+/// The file version that is written and read.
 pub const VERSION: u32 = 1;
 
-/// Bytes that a header may have.
+/// Maximum size of a header in bytes.
 const MOST_HEADER: usize = 64 << 20;
 
 /// Named arrays.
@@ -30,27 +30,27 @@ struct Tensor {
 }
 
 impl Tensors {
-    /// Adds an array, row by row, or replaces it.
+    /// Adds or replaces an array, given row by row.
     pub fn insert(&mut self, name: impl Into<String>, shape: Vec<usize>, data: Vec<f32>) {
         self.0.insert(name.into(), Tensor { shape, data });
     }
 
-    /// Whether there is one of this name.
+    /// Whether there is an array of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// All of them: name, shape, data.
+    /// All arrays: name, shape, data.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
         self.0.iter().map(|(name, tensor)| (name.as_str(), &tensor.shape[..], &tensor.data[..]))
     }
 
-    /// The shape of one.
+    /// The shape of an array.
     pub(crate) fn shape(&self, name: &str) -> Result<&[usize], String> {
         self.0.get(name).map(|tensor| &tensor.shape[..]).ok_or_else(|| format!("tensor `{name}` is missing"))
     }
 
-    /// The numbers of one.
+    /// The numbers of an array.
     pub(crate) fn data(&self, name: &str) -> &[f32] {
         self.0.get(name).map_or(&[], |tensor| &tensor.data)
     }
@@ -71,19 +71,19 @@ struct Header {
     tensors: BTreeMap<String, Entry>,
 }
 
-/// A policy as a file holds it.
+/// The contents of a policy file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyFile {
-    /// What it says about itself.
+    /// The metadata.
     pub manifest: Manifest,
-    /// From an observation to an action.
+    /// The computation from an observation to an action.
     pub graph: Graph,
-    /// The numbers.
+    /// The weights.
     pub tensors: Tensors,
 }
 
 impl PolicyFile {
-    /// The bytes of a file.
+    /// Serialises the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>, PolicyError> {
         let text = |e: serde_json::Error| PolicyError::damaged(e.to_string());
         let metadata = BTreeMap::from([
@@ -104,7 +104,7 @@ impl PolicyFile {
         Ok([&(header.len() as u64).to_le_bytes(), &header[..], &data].concat())
     }
 
-    /// Reads the bytes of a file. Nothing in it is trusted: what is returned is consistent in itself.
+    /// Parses a file. Nothing in it is trusted: the result is consistent in itself.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PolicyError> {
         let (length, rest) = bytes
             .split_first_chunk::<8>()
@@ -136,7 +136,8 @@ impl PolicyFile {
     }
 }
 
-/// The tensors, which must fill the data exactly, as safetensors demands: no array can pretend to be larger than the file.
+/// The tensors, which must fill the data exactly, as safetensors requires: no array can claim to be larger
+/// than the file.
 fn read(entries: &BTreeMap<String, Entry>, data: &[u8]) -> Result<Tensors, String> {
     let mut order: Vec<(&String, &Entry)> = entries.iter().collect();
     order.sort_by_key(|(_, entry)| entry.data_offsets);

@@ -1,14 +1,14 @@
-//! A policy as a list of steps, from an observation to an action. There are no loops and no branches: the steps of a flow
-//! or of a diffusion are written out, so that the cost of a decision is known when the file is loaded.
+//! A policy as a list of steps from an observation to an action. There are no loops or branches: the steps of
+//! a flow or diffusion are unrolled, so that the cost of a decision is known when the file is loaded.
 //!
-//! Every step makes a matrix from those of earlier steps, by their places in the list. It has `rows` rows for each
-//! observation (one, or one for each candidate action), or a single row that is the same for all.
+//! Every step computes a matrix from those of earlier steps, which it refers to by index. It has `rows` rows
+//! per observation (one, or one per candidate action), or a single row shared by all.
 
 use crate::file::Tensors;
 use serde::{Deserialize, Serialize};
 
-/// Entries that a matrix may have for each observation, steps that a policy may have, and rows for each observation:
-/// far above what agents need, and small enough to be allocated.
+/// Maximum entries of a matrix per observation, steps of a policy, and rows per observation: far above what
+/// agents need, and small enough to be allocated.
 pub(crate) const MOST_ENTRIES: usize = 1 << 24;
 pub(crate) const MOST_STEPS: usize = 1 << 16;
 
@@ -16,12 +16,12 @@ pub(crate) const MOST_STEPS: usize = 1 << 16;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Graph {
-    /// In order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// One step. `x`, `a`, `b`, `parts`, `candidates`, `scores`, `uniform`, `logits` and `q` are places of earlier steps; tensors
-/// are named.
+/// One step. `x`, `a`, `b`, `parts`, `candidates`, `scores`, `uniform`, `logits` and `q` are indices of
+/// earlier steps; tensors are referred to by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs, reason = "the lines above each variant say what its fields are")]
@@ -30,7 +30,7 @@ pub enum Step {
     Observation,
     /// Numbers `from..from + rows * cols` of the noise, row by row.
     Noise { from: usize, rows: usize, cols: usize },
-    /// One row for all observations: a tensor of one dimension.
+    /// One row for all observations: a one-dimensional tensor.
     Constant { tensor: String },
     /// `x W + b` with a kernel of shape `[inputs, outputs]` and a bias of `[outputs]`.
     Linear {
@@ -41,24 +41,24 @@ pub enum Step {
     },
     /// `(x - mean) / sqrt(variance + epsilon) * scale + shift` over the columns of each row.
     Norm { x: usize, epsilon: f32, scale: String, shift: String },
-    /// A function of each entry.
+    /// An elementwise function.
     Map { x: usize, f: Function },
     /// `by * x + add`.
     Affine { x: usize, by: f32, add: f32 },
-    /// Every entry limited to a range.
+    /// Clips every entry to a range.
     Clip { x: usize, low: f32, high: f32 },
-    /// Two matrices, entry by entry; a single row or column stands for all.
+    /// An elementwise function of two matrices; a single row or column is broadcast.
     Combine { f: Operator, a: usize, b: usize },
-    /// Matrices side by side.
+    /// Concatenates matrices side by side.
     Concat { parts: Vec<usize> },
-    /// Each row several times.
+    /// Repeats each row.
     Repeat { x: usize, times: usize },
-    /// One block of columns made of `members` blocks side by side.
+    /// Reduces `members` blocks of columns, side by side, to one.
     Reduce { x: usize, members: usize, by: Reduction },
-    /// Of the candidate rows of each observation the first with the highest score; scores are a column.
+    /// The candidate row of each observation with the highest score, the first in a tie; scores are a column.
     Best { candidates: usize, scores: usize },
-    /// Of the candidate rows of each observation one drawn by a number uniform on [0, 1), with probabilities proportional to
-    /// `exp(score)`.
+    /// A candidate row of each observation, drawn by a number uniform on [0, 1) with probabilities
+    /// proportional to `exp(score)`.
     Draw { candidates: usize, scores: usize, uniform: usize },
     /// The index of the largest `q` among the columns whose logit is at most `slack` below the largest logit.
     Choose { logits: usize, q: usize, slack: f32 },
@@ -92,40 +92,40 @@ pub enum Operator {
     Sub,
     /// The product.
     Mul,
-    /// The smaller one.
+    /// The minimum.
     Min,
-    /// The larger one.
+    /// The maximum.
     Max,
 }
 
-/// What makes one number of several.
+/// A reduction of several numbers to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reduction {
     /// The mean.
     Mean,
-    /// The smallest one.
+    /// The minimum.
     Min,
 }
 
-/// The size of what a step makes.
+/// The shape of a step's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows for each observation; `None` for one row in all.
+    /// Rows per observation; `None` for a single row in all.
     pub rows: Option<usize>,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
 }
 
 impl Shape {
-    /// Entries for each observation.
+    /// Number of entries per observation.
     pub(crate) fn entries(self) -> usize {
         self.rows.unwrap_or(1) * self.cols
     }
 }
 
 impl Step {
-    /// The steps that it needs.
+    /// The steps that it depends on.
     pub fn operands(&self) -> Vec<usize> {
         match self {
             Step::Observation | Step::Noise { .. } | Step::Constant { .. } => Vec::new(),
@@ -146,7 +146,8 @@ impl Step {
 }
 
 impl Graph {
-    /// The sizes of all steps; an error says what does not fit. Nothing is computed or allocated by the sizes in the file.
+    /// The shapes of all steps; an error names the mismatch. Nothing is computed or allocated from sizes in
+    /// the file.
     pub fn shapes(&self, observation: usize, noise: usize, tensors: &Tensors) -> Result<Vec<Shape>, String> {
         if !(1..=MOST_STEPS).contains(&self.steps.len()) {
             return Err(format!("{} steps; expected 1 to {MOST_STEPS}", self.steps.len()));
@@ -168,13 +169,13 @@ impl Graph {
     }
 }
 
-/// Refuses something with a reason.
+/// Fails with a reason unless the condition holds.
 fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
 impl Step {
-    /// The size of what it makes, from those of the steps before it.
+    /// The shape of its result, from those of the earlier steps.
     fn shape(
         &self,
         before: &[Shape],
@@ -275,7 +276,7 @@ impl Step {
     }
 }
 
-/// The size of one candidate.
+/// The shape of one candidate.
 fn chosen(candidates: Shape, scores: Shape) -> Result<Shape, String> {
     let column = Shape { cols: 1, ..candidates };
     ensure(scores == column && candidates.rows.is_some(), || format!("{scores:?} for {candidates:?}"))?;

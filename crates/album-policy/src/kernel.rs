@@ -1,9 +1,9 @@
-//! The products of dense layers.
+//! Matrix products of dense layers.
 //!
-//! A kernel is cut into blocks of 32, 8 and single columns, each stored row by row, so that a product reads it from the
-//! first number to the last. The inner loops have lengths that the compiler knows: it makes vector code of them, for every
-//! instruction set that `dispatch!` chooses from. Each sum is taken in the same order everywhere, and no multiplication is
-//! fused with an addition: all machines get the same bits.
+//! A kernel is divided into blocks of 32, 8 and single columns, each stored row by row, so that a product
+//! reads it sequentially. The inner loops have constant lengths, so the compiler vectorises them for every
+//! instruction set that `dispatch!` selects from. Each sum is taken in the same order everywhere, and
+//! multiplications are never fused with additions: all machines get the same bits.
 
 use crate::math;
 use fearless_simd::{Level, Simd, dispatch, f32x16, prelude::*};
@@ -80,7 +80,7 @@ fn columns(outputs: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Where the results of a block go.
+/// The destination of a block's results.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     outputs: usize,
@@ -99,8 +99,8 @@ impl Target<'_> {
     }
 }
 
-/// Half a block, from a column on, for four rows at a time: what is read of it is used four times. Vectors are written out,
-/// because the compiler finds none among so many sums.
+/// Half a block, starting at a column, for four rows at a time: each value read is used four times. Vectors
+/// are explicit, because the compiler does not vectorise so many sums.
 #[inline(always)]
 fn fours<S: Simd>(
     simd: S,
@@ -129,7 +129,8 @@ fn fours<S: Simd>(
     }
 }
 
-/// One block for all rows, one after the other: the sums of a row fill the registers, and the block stays in the cache.
+/// One block for all rows, one after the other: the sums of a row fill the registers, and the block stays in
+/// cache.
 #[inline(always)]
 fn each<const W: usize>(x: &[f32], inputs: usize, block: &[f32], target: &Target<'_>, out: &mut [f32]) {
     let (block, _) = block.as_chunks::<W>();

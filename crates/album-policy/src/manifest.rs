@@ -1,48 +1,48 @@
-//! What a policy file says about itself.
+//! The metadata of a policy file.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a policy is from, what it sees and what it does.
+/// The origin, inputs and outputs of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// What it learned to do.
+    /// The task that it was trained on.
     pub task: String,
     /// The algorithm.
     pub agent: String,
     /// The seed of the training run.
     pub seed: u64,
-    /// Updates done.
+    /// Number of training updates.
     pub step: u64,
-    /// SHA-256 of all weights of the agent, as the run reports it.
+    /// SHA-256 of all weights of the agent, as reported by the run.
     pub weights_sha256: String,
     /// The version of album that wrote the file.
     pub album: String,
-    /// The names of the numbers in an observation.
+    /// Names of the observation dimensions.
     pub observations: Vec<String>,
-    /// What actions are.
+    /// The action space.
     pub actions: Actions,
-    /// Actions that one decision is made of, to be executed one after the other.
+    /// Number of actions per decision, to be executed one after the other.
     pub open_loop: usize,
-    /// Numbers that a decision draws.
+    /// Random numbers that a decision uses.
     pub noise: Noise,
 }
 
-/// What actions are.
+/// The action space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Actions {
-    /// Numbers in physical units.
+    /// Continuous actions in physical units.
     Continuous {
-        /// Their names.
+        /// Names of the dimensions.
         names: Vec<String>,
-        /// The least value of each.
+        /// Lower bound of each dimension.
         low: Vec<f32>,
-        /// The greatest value of each.
+        /// Upper bound of each dimension.
         high: Vec<f32>,
     },
-    /// The index of a choice.
+    /// Discrete actions, given by index.
     Discrete {
-        /// How many choices there are.
+        /// Number of choices.
         n: usize,
         /// Their names, or one name for all of them.
         names: Vec<String>,
@@ -50,7 +50,7 @@ pub enum Actions {
 }
 
 impl Actions {
-    /// Numbers in one action.
+    /// Dimension of one action.
     pub fn dim(&self) -> usize {
         match self {
             Actions::Continuous { low, .. } => low.len(),
@@ -59,17 +59,17 @@ impl Actions {
     }
 }
 
-/// Numbers that a policy draws for each observation, in this order. None where it is deterministic.
+/// Random numbers that a policy draws per observation, in this order; zero if it is deterministic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Standard normal ones.
+    /// Count of standard normal numbers.
     pub normal: usize,
-    /// Uniform ones on [0, 1).
+    /// Count of numbers uniform on [0, 1).
     pub uniform: usize,
 }
 
 impl Noise {
-    /// All of them.
+    /// Their total count.
     pub fn len(self) -> usize {
         self.normal.saturating_add(self.uniform)
     }
@@ -81,17 +81,17 @@ impl Noise {
 }
 
 impl Manifest {
-    /// Numbers in an observation.
+    /// Dimension of an observation.
     pub fn observation_dim(&self) -> usize {
         self.observations.len()
     }
 
-    /// Numbers that one decision returns: those of all its actions side by side.
+    /// Length of a decision: all its actions side by side.
     pub fn decision_len(&self) -> usize {
         self.open_loop.saturating_mul(self.actions.dim())
     }
 
-    /// Refuses sizes that contradict each other.
+    /// Refuses inconsistent sizes.
     pub(crate) fn check(&self) -> Result<(), String> {
         let most = crate::graph::MOST_ENTRIES;
         if !(1..=most).contains(&self.observation_dim()) {

@@ -1,6 +1,6 @@
-//! Functions of single numbers, without branches or calls, so that loops over them become vector code.
+//! Scalar functions without branches or calls, so that loops over them are vectorised.
 
-/// `2^x`, with `x` limited to [-115, 115]; relative error below 3e-7.
+/// `2^x`, with `x` clipped to [-115, 115]; relative error below 3e-7.
 #[inline(always)]
 fn exp2(x: f32) -> f32 {
     // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the mantissa.
@@ -34,7 +34,7 @@ pub fn mish(x: f32) -> f32 {
     x * (above / (above + rest))
 }
 
-/// The sum of a function of all entries, in 16 sums side by side: one alone would wait for each addition.
+/// The sum of a function of all entries, in 16 independent sums: a single one would wait for each addition.
 #[inline(always)]
 pub fn sum(row: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     let mut sums = [0.0; 16];
@@ -47,7 +47,7 @@ pub fn sum(row: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     sums.iter().sum::<f32>() + rest.iter().map(|&x| f(x)).sum::<f32>()
 }
 
-/// The sum of products, likewise.
+/// The dot product, likewise.
 #[inline(always)]
 pub fn dot(x: &[f32], y: &[f32]) -> f32 {
     let mut sums = [0.0; 16];

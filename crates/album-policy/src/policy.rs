@@ -1,4 +1,4 @@
-//! A policy that acts.
+//! A loaded policy.
 
 use crate::compute::Inputs;
 use crate::error::PolicyError;
@@ -11,15 +11,15 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Entries of the largest matrix of one pass: a large batch goes through in several.
+/// Maximum entries of a matrix in one pass: a large batch is processed in several.
 const PASS: usize = 1 << 20;
 
-/// Bytes that a policy file may have.
+/// Maximum size of a policy file in bytes.
 const MOST_FILE: u64 = 4 << 30;
-/// Numbers that a policy may keep for one observation.
+/// Maximum count of numbers that a policy may keep per observation.
 const MOST_MEMORY: usize = 1 << 26;
 
-/// A policy, ready to act. It keeps its buffers: after the first call of a size nothing is allocated.
+/// A policy, ready to act. It keeps its buffers: nothing is allocated after the first call of a size.
 ///
 /// ```no_run
 /// use album_policy::Policy;
@@ -34,21 +34,21 @@ const MOST_MEMORY: usize = 1 << 26;
 pub struct Policy {
     manifest: Manifest,
     pub(crate) steps: Vec<Planned>,
-    /// Where matrices are kept; memory of those no longer needed is reused.
+    /// Storage of matrices; that of matrices no longer needed is reused.
     pub(crate) slots: Vec<Slot>,
-    /// Rows of observations in one pass.
+    /// Observations per pass.
     pass: usize,
     noise: Vec<f32>,
     random: Random,
     margin: f32,
 }
 
-/// A step with all that it needs.
+/// A step with its weights and slot.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub step: Step,
     pub shape: Shape,
-    /// Where its result goes; unused for constants.
+    /// The slot of its result; unused for constants.
     pub slot: usize,
     pub weights: Weights,
 }
@@ -63,18 +63,18 @@ pub(crate) enum Weights {
 
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
-    /// Numbers for each observation.
+    /// Count of numbers per observation.
     entries: usize,
     pub data: Vec<f32>,
 }
 
 impl Policy {
-    /// Reads a policy from a file that `album export --format safetensors` wrote. The file is not trusted: whatever is in
-    /// it, the result is an error or a policy that acts.
+    /// Loads a policy from a file written by `album export --format safetensors`. The file is not trusted:
+    /// whatever it contains, the result is an error or a policy that acts.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, PolicyError> {
         let path = path.as_ref();
         let io = |source| PolicyError::Io { path: path.to_owned(), source };
-        // Asked before opening: a pipe would wait for ever, and a device has no end.
+        // Checked before opening: a pipe would block forever, and a device has no end.
         let found = std::fs::metadata(path).map_err(io)?;
         if !found.is_file() || found.len() > MOST_FILE {
             let kind =
@@ -86,12 +86,12 @@ impl Policy {
         Self::from_bytes(&std::fs::read(path).map_err(io)?)
     }
 
-    /// The same from the bytes of a file.
+    /// Loads a policy from the bytes of a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PolicyError> {
         Self::new(PolicyFile::from_bytes(bytes)?)
     }
 
-    /// The same from its parts.
+    /// Builds a policy from its parts.
     pub fn new(PolicyFile { manifest, graph, tensors }: PolicyFile) -> Result<Self, PolicyError> {
         manifest.check().map_err(PolicyError::Damaged)?;
         let shapes = graph
@@ -129,18 +129,18 @@ impl Policy {
         })
     }
 
-    /// Where it is from, what it sees and what it does.
+    /// The origin, inputs and outputs of the policy.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Starts the noise of a policy that samples anew. Without it the seed is 0.
+    /// Restarts the noise of a stochastic policy with a seed; the default seed is 0.
     pub fn seed(&mut self, seed: u64) {
         self.random = Random::new(seed);
     }
 
-    /// Writes a decision for each observation, row by row: actions in physical units, or the index of a choice. A decision of
-    /// several actions has them side by side. A policy that samples draws its own noise.
+    /// Writes a decision for each observation, row by row: actions in physical units, or the index of a
+    /// choice. The actions of one decision are side by side. A stochastic policy draws its own noise.
     pub fn act(&mut self, observations: &[f32], actions: &mut [f32]) -> Result<(), PolicyError> {
         let rows = self.rows(observations, actions)?;
         let mut noise = std::mem::take(&mut self.noise);
@@ -156,7 +156,7 @@ impl Policy {
         acted
     }
 
-    /// The same with given noise, [`Manifest::noise`] numbers for each observation.
+    /// The same with given noise, [`Manifest::noise`] numbers per observation.
     pub fn act_with(
         &mut self,
         observations: &[f32],
@@ -194,14 +194,14 @@ impl Policy {
         }
     }
 
-    /// How much the best candidate or choice of the last call was better than the next best one, relative to its score, at
-    /// the closest of its rows; infinite for policies that do not choose. Where it is as small as rounding errors, another
-    /// machine may choose otherwise.
+    /// The lead of the best candidate or choice over the next best one in the last call, relative to its
+    /// score, at the closest of its rows; infinite for policies that do not choose. If it is as small as
+    /// rounding errors, another machine may choose differently.
     pub fn margin(&self) -> f32 {
         self.margin
     }
 
-    /// How many observations there are.
+    /// The number of observations.
     fn rows(&self, observations: &[f32], actions: &[f32]) -> Result<usize, PolicyError> {
         let (width, decision) = (self.manifest.observation_dim(), self.manifest.decision_len());
         let length = |what, found, expected| Err(PolicyError::Length { what, found, expected });
@@ -237,7 +237,7 @@ impl Policy {
     }
 }
 
-/// Shares tensors between the steps that name them.
+/// Shares tensors between the steps that refer to them.
 struct Pool<'a> {
     tensors: &'a Tensors,
     rows: HashMap<String, Arc<[f32]>>,
@@ -268,8 +268,8 @@ impl Pool<'_> {
     }
 }
 
-/// A slot for every step, and the slots. A step that changes its operand entry by entry does so in place, if nobody needs
-/// the operand afterwards; a slot whose matrix nobody needs is used again.
+/// A slot for every step, and the slots. An elementwise step works in place if its operand is not needed
+/// afterwards; a slot whose matrix is no longer needed is reused.
 fn places(graph: &Graph, shapes: &[Shape]) -> (Vec<usize>, Vec<Slot>) {
     let mut last_use: Vec<usize> = (0..graph.steps.len()).collect();
     for (i, step) in graph.steps.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The noise of policies that sample: xoshiro256++ and Box-Muller. Not for cryptography.
+//! The noise of stochastic policies: xoshiro256++ and Box-Muller. Not for cryptography.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
@@ -7,7 +7,7 @@ pub struct Random([u64; 4]);
 impl Random {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
-        // SplitMix64, as its authors recommend.
+        // SplitMix64, as the authors of xoshiro recommend.
         let mut state = seed;
         Random([(); 4].map(|()| {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

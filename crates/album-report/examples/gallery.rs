@@ -7,7 +7,7 @@ use album_plot::{Category, Colour, ColourMap, Figure, Grid, Ink, Legend, Plot, S
 use album_report::html::Page;
 use album_report::table::{Align, Cell, Status, Table};
 
-/// A small generator with a fixed seed, so that the gallery is the same every time.
+/// A small generator with a fixed seed, so that the gallery is reproducible.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! Pages: one HTML file with everything inside.
+//! Self-contained HTML pages.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// An HTML page, built from top to bottom.
 ///
-/// What is added before the first [`Page::section`] is the summary. Text is escaped;
-/// paragraphs and captions may use `_{…}`, `^{…}` and `` `code` ``. The page needs no network
-/// and no script, follows the reader's light or dark setting and prints on white.
+/// Content before the first [`Page::section`] is the summary. Text is escaped; paragraphs and captions may
+/// use `_{…}`, `^{…}` and `` `code` ``. The page needs no network and no scripts, follows the reader's light
+/// or dark theme and prints on white.
 ///
 /// ```
 /// use album_report::html::Page;
@@ -39,7 +39,7 @@ enum Block {
     Figure { id: String, picture: Picture, caption: String },
 }
 
-/// What a figure shows.
+/// The content of a figure.
 #[derive(Clone, Debug)]
 enum Picture {
     Inline(Box<Figure>),
@@ -61,19 +61,19 @@ impl Page {
         self
     }
 
-    /// Begins a section. Pages with three sections or more list them at the top, unless what stands there leads to
-    /// them all.
+    /// Starts a section. Pages with three or more sections list them at the top, unless the summary already
+    /// links to them all.
     pub fn section(self, title: impl Into<String>) -> Self {
         let title = title.into();
         self.with(Block::Section { id: plain(&title), title })
     }
 
-    /// Begins a section with an id to link to.
+    /// Starts a section with an id to link to.
     pub fn section_at(self, id: impl Into<String>, title: impl Into<String>) -> Self {
         self.with(Block::Section { id: id.into(), title: title.into() })
     }
 
-    /// Begins a part of a section.
+    /// Starts a subsection.
     pub fn subsection(self, title: impl Into<String>) -> Self {
         self.with(Block::Subsection(title.into()))
     }
@@ -83,12 +83,12 @@ impl Page {
         self.with(Block::Paragraph(text.into()))
     }
 
-    /// Adds a paragraph that stands out, such as the verdict of a run.
+    /// Adds a highlighted paragraph, such as the verdict of a run.
     pub fn callout(self, status: Status, text: impl Into<String>) -> Self {
         self.with(Block::Callout(status, text.into()))
     }
 
-    /// Adds a line of links: the text before them, then each by its text and its target.
+    /// Adds a line of links: an introductory text, then each link's text and target.
     pub fn links<T: Into<String>, L: Into<String>>(
         self,
         before: impl Into<String>,
@@ -103,12 +103,12 @@ impl Page {
         self.with(Block::List(items.into_iter().map(Into::into).collect()))
     }
 
-    /// Adds names with their values, such as the settings of a run.
+    /// Adds name-value pairs, such as the settings of a run.
     pub fn keys<K: Into<String>, V: Into<String>>(self, items: impl IntoIterator<Item = (K, V)>) -> Self {
         self.with(Block::Keys(items.into_iter().map(|(k, v)| (k.into(), v.into())).collect()))
     }
 
-    /// Adds text in fixed width, such as a command.
+    /// Adds fixed-width text, such as a command.
     pub fn code(self, text: impl Into<String>) -> Self {
         self.with(Block::Code(text.into()))
     }
@@ -129,7 +129,7 @@ impl Page {
         self.with(Block::Figure { id: id.into(), picture, caption: caption.into() })
     }
 
-    /// Adds a figure that stays a file beside the page, because it is large; `title` is read out in its place.
+    /// Adds a large figure that stays a file beside the page; `title` is its alternative text.
     ///
     /// ```
     /// use album_report::html::Page;
@@ -147,7 +147,7 @@ impl Page {
         self.with(Block::Figure { id: id.into(), picture, caption: caption.into() })
     }
 
-    /// Adds a line at the foot of the page.
+    /// Adds a line to the page footer.
     pub fn footer(mut self, text: impl Into<String>) -> Self {
         self.footer.push(text.into());
         self
@@ -156,7 +156,7 @@ impl Page {
     /// The page as HTML.
     pub fn render(&self) -> String {
         let mut ids = Ids::default();
-        // Figures come first: their ids were chosen to be linked to, those of sections were not.
+        // Figures come first: their ids are chosen for links, those of sections are generated.
         let mut figure_ids: Vec<String> = Vec::new();
         for block in &self.blocks {
             match block {
@@ -275,17 +275,17 @@ impl Page {
     }
 }
 
-/// A title: markup for sub- and superscripts.
+/// A title, with markup for sub- and superscripts.
 fn rich(text: &str) -> PreEscaped<String> {
     PreEscaped(text::html(text))
 }
 
-/// A paragraph: markup as in a title, and code.
+/// A paragraph, with the markup of a title and code.
 fn running(text: &str) -> PreEscaped<String> {
     PreEscaped(text::prose(text))
 }
 
-/// Turns names into ids that are valid and not yet used on the page.
+/// Turns names into valid ids that are unique on the page.
 #[derive(Default)]
 struct Ids {
     used: BTreeSet<String>,
@@ -314,7 +314,7 @@ impl Ids {
 }
 
 fn style() -> String {
-    // Dark colours apply to screens only, so paper is always white.
+    // Dark colours apply to screens only, so that pages print on white.
     format!(
         ":root{{color-scheme:light dark;--album-paper:#fff;--ink:#1c2128;--soft:#f5f6f8;--link:#0b5fa5;{}}}\n\
          @media screen and (prefers-color-scheme:dark){{:root{{--album-paper:#161a20;--ink:#e3e7ed;\
@@ -324,7 +324,7 @@ fn style() -> String {
     )
 }
 
-/// What does not depend on the theme.
+/// Styles that do not depend on the theme.
 const STYLE: &str = include_str!("page.css");
 
 #[cfg(test)]

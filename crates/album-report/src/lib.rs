@@ -4,8 +4,8 @@
 //! - [`html::Page`] collects tables, figures of [`album_plot`] and text in one file that needs no network and no script,
 //!   follows the reader's light or dark setting and prints on white.
 //!
-//! Text may use `_{…}` and `^{…}` for sub- and superscripts (`Q*_{D}`, `γ^{n}`); everything
-//! else is taken literally and escaped.
+//! Text may use `_{…}` and `^{…}` for sub- and superscripts (`Q*_{D}`, `γ^{n}`); everything else is literal
+//! and escaped.
 //!
 //! ```
 //! use album_report::html::Page;

@@ -7,10 +7,10 @@ mod terminal;
 
 use album_base::number;
 
-/// How the cells of a column are aligned.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
-    /// Right if every filled cell of the column looks like a number, left otherwise.
+    /// Right if every non-empty cell of the column looks like a number, left otherwise.
     #[default]
     Auto,
     /// Flush left.
@@ -21,15 +21,15 @@ pub enum Align {
     Centre,
 }
 
-/// A judgement shown beside a cell or a paragraph, by a sign as well as a colour.
+/// A verdict on a cell or a paragraph, shown by a sign as well as a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Status {
-    /// Nothing to say.
+    /// No verdict.
     #[default]
     Neutral,
-    /// As it should be (✓).
+    /// Passed (✓).
     Good,
-    /// Not as it should be (✗).
+    /// Failed (✗).
     Bad,
 }
 
@@ -51,10 +51,10 @@ impl Status {
     }
 }
 
-/// How a number ranks among those it competes with, by the usual print: best bold, second underlined.
+/// The rank of a number among its competitors, typeset as usual: best bold, second underlined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rank {
-    /// Neither.
+    /// Unranked.
     #[default]
     None,
     /// The best.
@@ -63,17 +63,17 @@ pub enum Rank {
     Second,
 }
 
-/// The content of one table cell: text, perhaps an exact value behind it, and a status.
+/// The content of a table cell: text, optionally with an exact value, and a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     text: String,
     rank: Rank,
-    /// What CSV gets instead of the text: the number in full.
+    /// The full-precision number for CSV.
     exact: Option<String>,
     status: Status,
-    /// Where HTML leads from here.
+    /// The link target in HTML.
     link: Option<String>,
-    /// What links lead here.
+    /// The anchor of the cell in HTML.
     anchor: Option<String>,
 }
 
@@ -83,17 +83,17 @@ impl Cell {
         Cell { text: text.into(), ..Cell::default() }
     }
 
-    /// A number shown with `decimals` decimals; CSV gets it in full.
+    /// A number shown with `decimals` decimals; CSV gets full precision.
     pub fn fixed(value: f64, decimals: usize) -> Self {
         Cell { text: number::fixed(value, decimals), exact: Some(in_full(value)), ..Cell::default() }
     }
 
-    /// The same cell judged good.
+    /// The cell with status [`Status::Good`].
     pub fn good(cell: impl Into<Cell>) -> Self {
         cell.into().status(Status::Good)
     }
 
-    /// The same cell judged bad.
+    /// The cell with status [`Status::Bad`].
     pub fn bad(cell: impl Into<Cell>) -> Self {
         cell.into().status(Status::Bad)
     }
@@ -129,13 +129,13 @@ impl Cell {
         self
     }
 
-    /// Names the cell in HTML, so that links to `#` and this name lead to it.
+    /// Gives the cell an id in HTML, as a target of links.
     pub fn anchor(mut self, name: impl Into<String>) -> Self {
         self.anchor = Some(name.into());
         self
     }
 
-    /// The text with a proper minus sign, for outputs that are read by people only.
+    /// The text with a typographic minus sign, for human-readable outputs.
     fn printed(&self) -> String {
         match self.text.strip_prefix('-') {
             Some(rest) if self.exact.is_some() => format!("−{rest}"),
@@ -171,7 +171,7 @@ impl From<&String> for Cell {
     }
 }
 
-/// Shown by [`number::compact`]; CSV gets the value in full.
+/// Shown by [`number::compact`]; CSV gets full precision.
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
         Cell { text: number::compact(value), exact: Some(in_full(value)), ..Cell::default() }
@@ -217,7 +217,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 pub struct Table {
     caption: String,
     header: Vec<Cell>,
-    /// Columns of prose, with the width at which their text wraps.
+    /// Columns of running text, with the width at which they wrap.
     wraps: Vec<(usize, usize)>,
     align: Vec<Align>,
     rows: Vec<Vec<Cell>>,
@@ -237,7 +237,7 @@ impl Table {
         self
     }
 
-    /// Lets the text of a column wrap: at `width` characters on a terminal, where it suits the page in HTML.
+    /// Wraps the text of a column: at `width` characters on a terminal, as space allows in HTML.
     pub fn wrap(mut self, column: usize, width: usize) -> Self {
         self.wraps.push((column, width.max(8)));
         self
@@ -247,19 +247,19 @@ impl Table {
         self.wraps.iter().find(|wrap| wrap.0 == column).map(|wrap| wrap.1)
     }
 
-    /// Sets the alignment of the columns; columns not named stay [`Align::Auto`].
+    /// Sets the alignment of the columns; the remaining ones stay [`Align::Auto`].
     pub fn align(mut self, align: impl IntoIterator<Item = Align>) -> Self {
         self.align = align.into_iter().collect();
         self
     }
 
-    /// Adds a row. A short row is filled up with empty cells.
+    /// Adds a row. A short row is padded with empty cells.
     pub fn row<C: Into<Cell>>(mut self, cells: impl IntoIterator<Item = C>) -> Self {
         self.rows.push(cells.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Draws a rule between the last row and the next one.
+    /// Draws a rule between the last row and the next.
     pub fn rule(mut self) -> Self {
         self.rules.push(self.rows.len());
         self
@@ -270,7 +270,7 @@ impl Table {
         self.rows.len()
     }
 
-    /// Whether there is no row below the header.
+    /// Whether there are no rows below the header.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -288,8 +288,8 @@ impl Table {
         self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.header.len())
     }
 
-    /// Which columns have a sign in any cell. They reserve room for it in every cell, so that
-    /// the numbers still line up.
+    /// Which columns have a sign in any cell. They reserve space for it in every cell, so that the numbers
+    /// align.
     fn signed_columns(&self) -> Vec<bool> {
         let signed = |cell: &Cell| cell.status != Status::Neutral;
         (0..self.columns()).map(|c| self.rows.iter().any(|row| row.get(c).is_some_and(signed))).collect()
@@ -315,7 +315,7 @@ impl Table {
     }
 }
 
-/// Every digit needed to read the same number again, with an exponent if that is shorter.
+/// All digits needed to recover the number, with an exponent if that is shorter.
 fn in_full(value: f64) -> String {
     let (plain, exponent) = (value.to_string(), format!("{value:e}"));
     if exponent.len() < plain.len() { exponent } else { plain }

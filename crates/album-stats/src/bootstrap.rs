@@ -1,4 +1,4 @@
-//! Intervals by the stratified bootstrap.
+//! Stratified bootstrap intervals.
 
 use super::improvement::{improvement, share_won};
 use super::profile::{check, count_above, passed};
@@ -6,22 +6,22 @@ use super::{Scores, StatisticsError};
 use album_base::rng;
 use rand_chacha::ChaCha8Rng;
 
-/// A stratified bootstrap: in each resample, every task gets as many of its own runs as it has, drawn with
-/// replacement. Ends of an interval are percentiles of the statistic over the resamples.
+/// A stratified bootstrap: each resample draws, for every task, as many of its own runs as it has, with
+/// replacement. Interval ends are percentiles of the statistic over the resamples.
 ///
-/// Every call draws from the beginning of the stream `bootstrap` of the seed, so that an answer does not
-/// depend on what was asked before. Those for matrices of the same shape use the same draws.
+/// Every call starts the `bootstrap` stream of the seed anew, so that a result does not depend on earlier
+/// calls. Matrices of the same shape use the same draws.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bootstrap {
     /// The master seed.
     pub seed: u64,
     /// Number of resamples.
     pub resamples: usize,
-    /// The share of resamples inside of an interval.
+    /// The confidence level.
     pub level: f64,
 }
 
-/// From the lower to the upper end of a confidence interval.
+/// A confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The lower end.
@@ -73,8 +73,8 @@ impl Bootstrap {
         Ok(self.percentiles(answers.collect()))
     }
 
-    /// The interval of a statistic of two methods, such as the difference of their means. The runs of both are
-    /// resampled, each by itself, so that they need not have the same number of runs.
+    /// The interval of a statistic of two methods, such as the difference of their means. The runs of each
+    /// are resampled independently, so they need not have the same number of runs.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Bootstrap {
         Ok(self.percentiles(answers.collect()))
     }
 
-    /// The interval of [`improvement`], the runs of both methods being resampled.
+    /// The interval of [`improvement`], resampling the runs of both methods.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Bootstrap {
         self.between(x, y, share_won)
     }
 
-    /// The band of a [`super::profile`]: an interval for each threshold by itself.
+    /// The pointwise band of a [`super::profile`]: an interval for each threshold.
     ///
     /// # Errors
     ///
@@ -121,12 +121,12 @@ impl Bootstrap {
     pub fn profile(&self, scores: &Scores, thresholds: &[f64]) -> Result<Vec<Interval>, StatisticsError> {
         check(thresholds)?;
         let mut rng = self.begin()?;
-        // A score matters by the thresholds it passes only, which are looked up once.
+        // Only the thresholds that a score passes matter, so they are looked up once.
         let mut places = scores.clone();
         places.map(|score| passed(score, thresholds) as f64);
         let mut drawn = places.clone();
         let total = scores.values().len();
-        // Counts instead of lists of shares, because those of many thresholds would be large.
+        // Counts instead of lists of fractions, which would be large for many thresholds.
         let mut seen = vec![vec![0usize; total + 1]; thresholds.len()];
         for _ in 0..self.resamples {
             places.redraw_into(&mut drawn, below(&mut rng));
@@ -154,7 +154,7 @@ impl Bootstrap {
         self.ends(|rank| answers[rank])
     }
 
-    /// The ends among the resamples in ascending order, interpolated between neighbours.
+    /// The interval ends among the sorted resamples, interpolated between neighbours.
     fn ends(&self, of_rank: impl Fn(usize) -> f64) -> Interval {
         let last = self.resamples - 1;
         let at = |share: f64| {
@@ -172,7 +172,7 @@ fn below(rng: &mut ChaCha8Rng) -> impl FnMut(usize) -> usize {
     |n| rng::below(rng, n as u64) as usize
 }
 
-/// The entry of this rank in a sorted list in which `i` is `seen[i]` times.
+/// The entry of this rank in a sorted list that contains `i` `seen[i]` times.
 fn count_of_rank(seen: &[usize], rank: usize) -> usize {
     let mut before = 0;
     for (count, times) in seen.iter().enumerate() {

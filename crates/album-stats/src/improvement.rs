@@ -2,9 +2,9 @@
 
 use super::{Scores, StatisticsError};
 
-/// The probability that a run of `x` scores higher than a run of `y` on the same task, a tie counted as half,
-/// averaged over tasks. For each task it is the Mann-Whitney statistic over the number of pairs. The two may
-/// have different numbers of runs.
+/// The probability that a run of `x` scores higher than a run of `y` on the same task, with ties counted as
+/// half, averaged over tasks. For each task it is the Mann-Whitney statistic divided by the number of pairs.
+/// The two may have different numbers of runs.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub fn improvement(x: &Scores, y: &Scores) -> Result<f64, StatisticsError> {
     Ok(share_won(x, y))
 }
 
-/// [`improvement`] of matrices with equally many tasks.
+/// [`improvement`] of matrices with equal numbers of tasks.
 pub(super) fn share_won(x: &Scores, y: &Scores) -> f64 {
     // Counted in halves, which is exact.
     let halves: u64 = (0..x.tasks()).map(|task| halves_won(x.task(task), y.task(task))).sum();

@@ -1,4 +1,4 @@
-//! What a matrix of scores (runs x tasks) says, and how surely.
+//! Statistics of score matrices (runs x tasks), with their uncertainty.
 //!
 //! - [`mean`], [`fn@median`] and [`deviation`] of a list, the last by both divisors;
 //! - [`Scores`], a complete matrix; its [`Scores::mean`], [`Scores::median`], [`Scores::iqm`] and
@@ -7,8 +7,8 @@
 //! - [`profile`], the share of scores above each threshold;
 //! - [`Bootstrap`], intervals for all of them by resampling the runs of each task.
 //!
-//! The definitions are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of the
-//! Statistical Precipice" (2021), and of its package rliable; `tests/rliable.rs` holds one against the other.
+//! The definitions are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical
+//! Precipice" (2021), and of its package rliable; `tests/rliable.rs` compares the two implementations.
 //!
 //! ```
 //! use album_stats::{Bootstrap, Scores};

@@ -2,11 +2,11 @@
 
 use super::{Scores, StatisticsError};
 
-/// The performance profile: for each threshold, the share of all scores above it (not at it).
+/// The performance profile: for each threshold, the fraction of all scores strictly above it.
 ///
 /// # Errors
 ///
-/// If the thresholds are not ascending numbers.
+/// If the thresholds are not ascending.
 ///
 /// ```
 /// use album_stats::{Scores, profile};
@@ -20,7 +20,7 @@ pub fn profile(scores: &Scores, thresholds: &[f64]) -> Result<Vec<f64>, Statisti
     Ok(counts.into_iter().map(|count| count as f64 / scores.values().len() as f64).collect())
 }
 
-/// Refuses thresholds that are not ascending numbers.
+/// Refuses thresholds that are not ascending.
 pub(super) fn check(thresholds: &[f64]) -> Result<(), StatisticsError> {
     let mut previous = f64::NEG_INFINITY;
     for (index, &value) in thresholds.iter().enumerate() {
@@ -32,14 +32,14 @@ pub(super) fn check(thresholds: &[f64]) -> Result<(), StatisticsError> {
     Ok(())
 }
 
-/// How many of the ascending thresholds a score is above.
+/// The number of the ascending thresholds that a score is above.
 pub(super) fn passed(score: f64, thresholds: &[f64]) -> usize {
     thresholds.partition_point(|&threshold| score > threshold)
 }
 
-/// For each threshold, the number of scores that `passed` says are above it.
+/// For each threshold, the number of scores above it according to `passed`.
 pub(super) fn count_above(scores: &Scores, passed: impl Fn(f64) -> usize, thresholds: usize) -> Vec<usize> {
-    // Scores by how many thresholds they pass, then summed from the highest threshold down.
+    // Counts scores by the number of thresholds they pass, then sums from the highest threshold down.
     let mut counts = vec![0; thresholds + 1];
     for &score in scores.values() {
         counts[passed(score)] += 1;

@@ -3,12 +3,12 @@
 use super::StatisticsError;
 use super::summary::{median, sum};
 
-/// The scores of some runs (seeds) on some tasks. There is at least one of each, none is missing and all
-/// are finite.
+/// The scores of some runs (seeds) on some tasks. There is at least one of each, none is missing and all are
+/// finite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
     runs: usize,
-    /// Task after task.
+    /// The scores, task by task.
     values: Vec<f64>,
 }
 
@@ -54,7 +54,7 @@ impl Scores {
         self.values.len() / self.runs
     }
 
-    /// All scores, those of a task beside each other.
+    /// All scores, grouped by task.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -73,13 +73,14 @@ impl Scores {
         self.values.chunks_exact(self.runs).map(average).collect()
     }
 
-    /// The mean of each run over tasks. Their deviation is what the paper writes behind an environment's mean.
+    /// The mean of each run over tasks. Their standard deviation is what the paper gives beside an
+    /// environment's mean.
     pub fn run_means(&self) -> Vec<f64> {
         let of = |run| sum(self.values.iter().skip(run).step_by(self.runs).copied());
         (0..self.runs).map(|run| of(run) / self.tasks() as f64).collect()
     }
 
-    /// Whether there are several runs and each scores the same, so that they tell nothing about their spread.
+    /// Whether there are several runs with identical scores, which say nothing about their spread.
     pub fn runs_agree(&self) -> bool {
         self.runs > 1 && self.values.chunks_exact(self.runs).all(|task| task.iter().all(|x| *x == task[0]))
     }
@@ -94,8 +95,8 @@ impl Scores {
         median(self.task_means()).unwrap_or(f64::NAN)
     }
 
-    /// The interquartile mean: of all scores, without the lowest and the highest quarter (each rounded down
-    /// to whole scores).
+    /// The interquartile mean: the mean of all scores without the lowest and the highest quarter (each
+    /// rounded down to whole scores).
     ///
     /// ```
     /// use album_stats::Scores;
@@ -113,7 +114,7 @@ impl Scores {
         average(&values[cut..end])
     }
 
-    /// By how much the scores fall short of `target` on average; what exceeds it does not make up for it.
+    /// The mean shortfall of the scores from `target`; scores above it do not compensate.
     pub fn optimality_gap(&self, target: f64) -> f64 {
         target - sum(self.values.iter().map(|x| x.min(target))) / self.values.len() as f64
     }
@@ -123,7 +124,7 @@ impl Scores {
         self.values.iter_mut().for_each(|x| *x = with(*x));
     }
 
-    /// The same runs of each task, redrawn: `draw(n)` is a number below `n`. Scores of a task stay with it.
+    /// Redraws the runs of each task: `draw(n)` is a number below `n`. Scores stay with their task.
     pub(super) fn redraw_into(&self, drawn: &mut Scores, mut draw: impl FnMut(usize) -> usize) {
         let tasks = self.values.chunks_exact(self.runs);
         for (from, to) in tasks.zip(drawn.values.chunks_exact_mut(self.runs)) {
@@ -132,7 +133,7 @@ impl Scores {
     }
 }
 
-/// The mean of a list that is not empty.
+/// The mean of a non-empty list.
 fn average(values: &[f64]) -> f64 {
     sum(values.iter().copied()) / values.len() as f64
 }

@@ -1,21 +1,21 @@
 //! Mean, median and standard deviation of a list.
 
-/// What the sum of squared distances from the mean is divided by. Papers differ, and with 8 seeds so do
-/// the numbers, by 7 %.
+/// The divisor of the sum of squared deviations from the mean. Papers differ, and with 8 seeds so do the
+/// numbers, by 7 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Divisor {
     /// The number of values ("population", ddof 0).
     Count,
-    /// One less ("sample", ddof 1).
+    /// One less than the number of values ("sample", ddof 1).
     CountLessOne,
 }
 
-/// The mean, or `None` of nothing. It is NaN if a value is.
+/// The mean; `None` for an empty list, NaN if any value is NaN.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| sum(values.iter().copied()) / values.len() as f64)
 }
 
-/// The middle value, or the mean of the two in the middle; `None` of nothing.
+/// The middle value, or the mean of the two middle values; `None` for an empty list.
 ///
 /// ```
 /// assert_eq!(album_stats::median([3.0, 1.0, 8.0]), Some(3.0));
@@ -32,7 +32,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The standard deviation, or `None` where the divisor is not positive. It is NaN if a value is.
+/// The standard deviation; `None` if the divisor is not positive, NaN if any value is NaN.
 ///
 /// ```
 /// use album_stats::{Divisor, deviation};
@@ -50,7 +50,7 @@ pub fn deviation(values: &[f64], divisor: Divisor) -> Option<f64> {
     (count > 0).then(|| (sum(values.iter().map(|x| (x - center).powi(2))) / count as f64).sqrt())
 }
 
-/// A sum that carries its rounding errors along (Neumaier's), so that the order of the values hardly matters.
+/// A compensated sum (Neumaier), so that the order of the values hardly matters.
 pub(super) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0, 0.0);
     for x in values {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn equal_values_do_not_deviate() {
         assert_eq!(deviation(&[0.1; 10], Divisor::CountLessOne), Some(0.0));
-        // The naive formula (mean of squares less square of the mean) loses everything here.
+        // The naive formula (mean of squares minus squared mean) loses all digits here.
         assert_eq!(deviation(&[1e9 + 1.0, 1e9 - 1.0], Divisor::Count), Some(1.0));
     }
 }

@@ -1,4 +1,4 @@
-//! The coefficients of ALBUM's critic loss and the condition that keeps its values from falling without bound.
+//! The coefficients of ALBUM's critic loss, and the condition that keeps its values bounded.
 
 use crate::lblp::check_positive;
 use crate::{Gradient, PerFamily, TabularError};
@@ -12,11 +12,11 @@ pub struct Coefficients {
     pub omega_q: f64,
     /// Weight of `E[V]`.
     pub omega_v: f64,
-    /// Penalty of `y_1 - Q > 0`.
+    /// Penalty on `y_1 - Q > 0`.
     pub lambda_b: f64,
-    /// Penalty of `Q - V > 0`.
+    /// Penalty on `Q - V > 0`.
     pub lambda_e: f64,
-    /// Penalty of `y_K - Q > 0` and of `y_K - V > 0`.
+    /// Penalty on `y_K - Q > 0` and `y_K - V > 0`.
     pub lambda_k: f64,
 }
 
@@ -28,7 +28,7 @@ impl Default for Coefficients {
 }
 
 impl Coefficients {
-    /// The penalty of each family; the two rollout families share theirs.
+    /// The penalty of each family; the two rollout families share one.
     pub fn penalties(&self) -> PerFamily<f64> {
         PerFamily { b: self.lambda_b, e: self.lambda_e, kq: self.lambda_k, kv: self.lambda_k }
     }
@@ -51,7 +51,7 @@ impl Coefficients {
 /// The necessary condition for bounded updates: `left >= right`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Boundedness {
-    /// What pushes the values up when all of them are lowered together.
+    /// What pushes the values up when all are lowered together.
     pub left: f64,
     /// What pulls them down: `omega_Q + omega_V`.
     pub right: f64,
@@ -63,8 +63,8 @@ impl Boundedness {
         self.left >= self.right
     }
 
-    /// The slope of the loss when all values are lowered together, once every hinge is active. Negative: they fall
-    /// without bound.
+    /// The slope of the loss when all values are lowered together and every hinge is active. If it is
+    /// negative, they diverge to minus infinity.
     pub fn slope(&self) -> f64 {
         self.left - self.right
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 /// Recorded transitions `(s, a, r, s')` that keep their trajectories.
 ///
-/// `terminals[i]` says that the recorded trajectory ends with row `i`; it says nothing about the state. A state is
-/// absorbing exactly when it occurs as a successor and no row starts there.
+/// `terminals[i]` marks the end of a recorded trajectory at row `i`; it says nothing about the state. A state
+/// is absorbing exactly if it occurs as a successor and no row starts there.
 #[derive(Clone, Debug, Default)]
 pub struct TabularDataset {
     /// State of each row.
@@ -31,7 +31,7 @@ impl TabularDataset {
         self.states.len()
     }
 
-    /// Whether there is no transition.
+    /// Whether there are no transitions.
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
@@ -72,7 +72,7 @@ impl TabularDataset {
         Ok(data)
     }
 
-    /// Equal lengths, at least one row, finite rewards.
+    /// Checks for equal lengths, at least one row, and finite rewards.
     pub fn check(&self, file: &str) -> Result<(), TabularError> {
         let file = file.to_owned();
         let rows = self.states.len();
@@ -94,8 +94,8 @@ impl TabularDataset {
         }
     }
 
-    /// Where trajectories end: at a terminal, at the last row, and where the next row starts in another state than
-    /// this row leads to (the record was cut there even if nothing marks it).
+    /// Where trajectories end: at a terminal, at the last row, and where the next row does not start in this
+    /// row's successor (an unmarked cut).
     pub fn trajectory_ends(&self) -> Vec<bool> {
         let last = self.len().saturating_sub(1);
         (0..self.len())
@@ -103,7 +103,8 @@ impl TabularDataset {
             .collect()
     }
 
-    /// Rows that are cut without a terminal: the first one, and how many. The last row does not count.
+    /// Rows where a trajectory is cut without a terminal: the first one and the count. The last row does not
+    /// count.
     pub fn unmarked_ends(&self) -> Option<(usize, usize)> {
         let mut cuts = (0..self.len().saturating_sub(1))
             .filter(|&i| !self.terminals[i] && self.next_states[i] != self.states[i + 1]);

@@ -1,24 +1,24 @@
 //! The empirical MDP of a dataset.
 //!
-//! Pairs are the (state, action) pairs that the data holds, `R_D` and `P_D` are averages over the rows of a pair, the
-//! behaviour policy is the share of each action among the rows of its state. States that the data reaches but never
-//! leaves are absorbing, with value 0. Nothing outside the data is ever asked for.
+//! Pairs are the (state, action) pairs in the data, `R_D` and `P_D` are averages over the rows of a pair, and
+//! the behaviour policy is the relative frequency of each action in its state. States that the data reaches
+//! but never leaves are absorbing, with value 0. Nothing outside the data is ever queried.
 
 use crate::sparse::Csr;
 use crate::{Mdp, TabularDataset, TabularError};
 
-/// The MDP that a dataset induces, with the link from rows to pairs.
+/// The MDP induced by a dataset, with the mapping from rows to pairs.
 #[derive(Clone, Debug)]
 pub struct EmpiricalMdp {
     /// States, pairs, `R_D`, `P_D` and gamma.
     pub mdp: Mdp,
-    /// The user's number of each state; decision states first, then absorbing ones, each ascending.
+    /// The original id of each state; decision states first, then absorbing ones, each ascending.
     pub state_labels: Vec<i64>,
-    /// The user's number of each pair's action.
+    /// The original id of each pair's action.
     pub pair_actions: Vec<i64>,
     /// `n_D(s,a)`: rows of each pair.
     pub counts: Vec<u64>,
-    /// `beta(a|s)`: share of the pair among the rows of its state.
+    /// `beta(a|s)`: the relative frequency of the pair among the rows of its state.
     pub behaviour: Vec<f64>,
     /// The pair of each row of the data.
     pub row_pair: Vec<u32>,
@@ -45,7 +45,7 @@ impl EmpiricalMdp {
         let absorbing = Ranks::new(only_reached.into_iter());
         let state_labels: Vec<i64> = states.labels.iter().chain(&absorbing.labels).copied().collect();
 
-        // A pair is the number state * |A| + action, so pairs rank by state first.
+        // A pair is encoded as state * |A| + action, so pairs sort by state first.
         let width = actions.len() as i64;
         if (decision_states as i64).checked_mul(width).is_none() {
             let found = decision_states as u128 * width as u128;
@@ -66,7 +66,7 @@ impl EmpiricalMdp {
             first_pair[s + 1] += first_pair[s];
         }
 
-        // One pass decides almost everything; only pairs with several successors need their rows again.
+        // One pass settles almost everything; only pairs with several successors need their rows again.
         let mut tallies = vec![Tally::default(); pairs.len()];
         let mut row_pair = Vec::with_capacity(data.len());
         let mut row_next = Vec::with_capacity(data.len());
@@ -114,7 +114,7 @@ impl EmpiricalMdp {
         Ok(EmpiricalMdp { mdp, state_labels, pair_actions, counts, behaviour, row_pair, row_next, row_end })
     }
 
-    /// Rows of the data.
+    /// Number of rows of the data.
     pub fn rows(&self) -> usize {
         self.row_pair.len()
     }
@@ -133,18 +133,18 @@ impl EmpiricalMdp {
             .collect()
     }
 
-    /// The number that the user's data gives to the pair's state.
+    /// The original id of the pair's state.
     pub fn pair_state_label(&self, pair: usize) -> i64 {
         self.state_labels[self.mdp.state_of(pair)]
     }
 
-    /// Whether a trajectory ends with this row in a state that the data never leaves.
+    /// Whether a trajectory ends with this row in an absorbing state.
     pub fn ends_absorbed(&self, row: usize) -> bool {
         self.row_end[row] && self.row_next[row] as usize >= self.mdp.decision_states()
     }
 }
 
-/// What one pass over its rows finds out about a pair.
+/// Statistics of a pair from one pass over its rows.
 #[derive(Clone, Default)]
 struct Tally {
     count: u64,
@@ -167,17 +167,17 @@ impl Tally {
         self.total += reward;
     }
 
-    /// The mean reward, exact where all rewards are equal: their average must not differ from them by a rounding.
+    /// The mean reward, exact if all rewards are equal: rounding must not change it.
     fn mean(&self) -> f64 {
         if self.varies { self.total / self.count as f64 } else { self.reward }
     }
 }
 
-/// The distinct values of a column, ascending, and the place of each among them.
+/// The distinct values of a column, ascending, with the rank of each.
 pub(crate) struct Ranks {
     pub labels: Vec<i64>,
     lowest: i64,
-    /// The rank of each number from `lowest` on, where the numbers are dense enough for a table; else empty.
+    /// The rank of each number from `lowest` on, if the numbers are dense enough for a table; else empty.
     table: Vec<u32>,
 }
 
@@ -190,7 +190,7 @@ impl Ranks {
         Self::within(lowest, highest, values)
     }
 
-    /// The same for values that are known to lie between `lowest` and `highest`.
+    /// The same for values known to lie between `lowest` and `highest`.
     pub fn within(lowest: i64, highest: i64, values: impl ExactSizeIterator<Item = i64>) -> Self {
         let count = values.len();
         let span = if count == 0 { 0 } else { highest.abs_diff(lowest) };
@@ -216,7 +216,7 @@ impl Ranks {
         self.labels.len()
     }
 
-    /// The rank of a value that is known to be among them.
+    /// The rank of a value known to be present.
     pub fn of_present(&self, value: i64) -> u32 {
         match self.table.get(value.wrapping_sub(self.lowest) as usize) {
             Some(&rank) => rank,
@@ -228,7 +228,7 @@ impl Ranks {
         if self.table.is_empty() {
             return self.labels.binary_search(&value).ok().map(|rank| rank as u32);
         }
-        // A value below the lowest wraps around to a large offset, which the table does not have.
+        // A value below the lowest wraps around to a large offset, beyond the table.
         let offset = usize::try_from(value.wrapping_sub(self.lowest)).ok()?;
         self.table.get(offset).copied().filter(|&rank| rank != Self::ABSENT)
     }

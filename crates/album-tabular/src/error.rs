@@ -1,4 +1,4 @@
-//! What can be wrong with tabular input, or with a solution.
+//! Errors of tabular input and of solvers.
 
 use album_data::DataError;
 
@@ -12,24 +12,24 @@ pub enum TabularError {
     /// The rollout length is not positive.
     #[error("K is {0}; expected a rollout length of at least 1")]
     RolloutLength(i64),
-    /// A weight or penalty coefficient is not usable.
+    /// A weight or penalty coefficient is invalid.
     #[error("{name} is {value}; expected a {expected}")]
     Coefficient {
-        /// Which one.
+        /// Its name.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
-        /// What would do, e.g. "positive number".
+        /// What was expected, e.g. "positive number".
         expected: &'static str,
     },
-    /// Weights or rollouts made for another MDP.
+    /// Weights or rollouts that belong to another MDP.
     #[error("{what}: found {found}, but the MDP has {expected}")]
     OtherMdp {
-        /// What does not fit, such as "weights c_Q".
+        /// What does not match, such as "weights c_Q".
         what: &'static str,
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// How many there must be.
+        /// The number expected.
         expected: usize,
     },
     /// A decision state without actions.
@@ -46,7 +46,7 @@ pub enum TabularError {
         /// All states.
         states: usize,
     },
-    /// An action without a finite reward and a distribution over successors.
+    /// An action without a finite reward or a valid distribution over successors.
     #[error(
         "state {state}, action {action}: found reward {reward} and probabilities that add up to {total}; \
          expected a finite reward and positive probabilities that add up to 1"
@@ -68,7 +68,7 @@ pub enum TabularError {
         state: usize,
         /// Its action.
         action: usize,
-        /// Where it leads.
+        /// The missing successor.
         next: usize,
         /// All states.
         states: usize,
@@ -82,26 +82,26 @@ pub enum TabularError {
         pair: usize,
     },
 
-    /// A log that cannot be read as asked.
+    /// A log that cannot be read with these columns.
     #[error("{0}")]
     Log(String),
-    /// Exact values need a choice among actions.
+    /// Exact values need discrete actions.
     #[error("the actions are continuous; exact values of pairs and policies need discrete ones")]
     Continuous,
-    /// What a policy says at a state is no distribution over the actions.
+    /// A policy's output at a state is not a distribution over the actions.
     #[error(
         "the policy's probabilities at state {state} are {found:?}; expected {actions} numbers that add up to 1"
     )]
     Policy {
         /// The state.
         state: usize,
-        /// What the policy says.
+        /// The policy's output.
         found: Vec<f64>,
-        /// How many actions there are.
+        /// Number of actions.
         actions: usize,
     },
 
-    /// A file with an array that a tabular dataset does not have.
+    /// A file with an unknown array.
     #[error("{file}: unknown key `{key}`; expected exactly the keys {}", crate::KEYS.join(", "))]
     UnknownKey {
         /// The file.
@@ -109,7 +109,7 @@ pub enum TabularError {
         /// The key.
         key: String,
     },
-    /// A file without an array that a tabular dataset has.
+    /// A file without a required array.
     #[error("{file}: key `{key}` is missing; expected the keys {}", crate::KEYS.join(", "))]
     MissingKey {
         /// The file.
@@ -117,7 +117,7 @@ pub enum TabularError {
         /// The key.
         key: &'static str,
     },
-    /// An array that is not a column.
+    /// An array that is not one-dimensional.
     #[error("{file}: key `{key}` has shape {shape:?}; expected one dimension")]
     Shape {
         /// The file.
@@ -130,42 +130,42 @@ pub enum TabularError {
     /// Columns of different lengths.
     #[error("{file}: key `{key}` has {found} rows, but `states` has {rows}; expected equal lengths")]
     Length {
-        /// The file, or what stands for it.
+        /// The file, or a name for the data.
         file: String,
         /// The key.
         key: &'static str,
-        /// Its rows.
+        /// Its length.
         found: usize,
-        /// The rows of `states`.
+        /// The length of `states`.
         rows: usize,
     },
     /// A dataset without transitions.
     #[error("{file}: the dataset is empty; expected at least one transition")]
     Empty {
-        /// The file, or what stands for it.
+        /// The file, or a name for the data.
         file: String,
     },
     /// A reward that is NaN or infinite.
     #[error("{file}: key `rewards`, row {row}: found {found}; expected a finite number")]
     Reward {
-        /// The file, or what stands for it.
+        /// The file, or a name for the data.
         file: String,
         /// The first such row.
         row: usize,
-        /// What stands there.
+        /// The value found.
         found: f64,
     },
     /// A file that cannot be read.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// More rows, or more possible pairs, than can be numbered.
+    /// More rows, or more possible pairs, than can be indexed.
     #[error("{found} {what}; at most {most} can be indexed")]
     TooMany {
         /// What there are too many of.
         what: &'static str,
-        /// How many.
+        /// Their number.
         found: u128,
-        /// How many are possible.
+        /// The largest supported number.
         most: u64,
     },
     /// A rollout matrix too large to assemble.
@@ -176,7 +176,7 @@ pub enum TabularError {
     RolloutMatrix {
         /// The rollout length.
         k: usize,
-        /// The most nonzeros that are assembled.
+        /// The maximum number of nonzeros.
         most: usize,
     },
     /// This build lacks HiGHS.
@@ -186,42 +186,42 @@ pub enum TabularError {
     )]
     NoHighs,
 
-    /// Values beyond the range of numbers.
+    /// Values beyond the floating-point range.
     #[error("{what} is {found} at state {state}: the rewards are too large; scale them down")]
     NotFinite {
-        /// Which value.
+        /// The value's name.
         what: &'static str,
         /// The first such state.
         state: String,
-        /// What it is.
+        /// The value found.
         found: f64,
     },
-    /// A result beyond the range of numbers.
+    /// A result beyond the floating-point range.
     #[error("{what} is {found}; expected a finite number: the rewards are too large, scale them down")]
     Overflow {
-        /// Which number.
+        /// The result's name.
         what: &'static str,
-        /// What it is.
+        /// The value found.
         found: f64,
     },
-    /// Policy iteration did not settle.
+    /// Policy iteration did not converge.
     #[error("bellman: policy iteration did not settle within {policies} policies")]
     PolicyIteration {
-        /// Policies that were evaluated.
+        /// Number of policies evaluated.
         policies: usize,
     },
-    /// A linear programming solver stopped without an answer that can be trusted.
+    /// A linear programming solver stopped without a reliable answer.
     #[error("{solver}: stopped with status {status}")]
     Stopped {
-        /// Which solver.
+        /// The solver.
         solver: &'static str,
-        /// Its own word for it.
+        /// The solver's status.
         status: String,
     },
-    /// A solver gave an answer that cannot be.
+    /// A solver gave an impossible answer.
     #[error("{solver}: found {found}; expected an optimum, which this program always has")]
     NoOptimum {
-        /// Which solver.
+        /// The solver.
         solver: &'static str,
         /// "infeasible" or "unbounded".
         found: &'static str,
@@ -229,7 +229,7 @@ pub enum TabularError {
 }
 
 impl TabularError {
-    /// Whether a solver failed rather than the input.
+    /// Whether a solver failed, rather than the input being invalid.
     pub fn is_numerical(&self) -> bool {
         matches!(
             self,

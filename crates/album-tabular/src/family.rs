@@ -1,4 +1,4 @@
-//! The four constraint families of the program, in one place.
+//! The definition of the program's four constraint families.
 //!
 //! Every row reads `g <= 0` with
 //!
@@ -7,8 +7,8 @@
 //! g_KQ = y_K - Q(s,a)                                 g_KV = y_K - V(s)
 //! ```
 //!
-//! so a family is how often `Q(s,a)`, `V(s)`, `y_1` and `y_K` occur in it. The linear program, its certificate, the
-//! hinge relaxation and the stationarity conditions are all made from these four numbers.
+//! so a family is given by the coefficients of `Q(s,a)`, `V(s)`, `y_1` and `y_K`. The linear program, its
+//! certificate, the hinge relaxation and the stationarity conditions are all built from these four numbers.
 
 use crate::mutation::{Mutation, planted};
 use serde::Serialize;
@@ -30,21 +30,21 @@ pub enum Family {
 /// A row of a family: `q Q(s,a) + v V(s) + y_1 y_1(s,a) + y_k y_K(s,a) <= 0`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
-    /// Times `Q(s,a)`.
+    /// Coefficient of `Q(s,a)`.
     pub q: f64,
-    /// Times `V(s)`.
+    /// Coefficient of `V(s)`.
     pub v: f64,
-    /// Times the one-step target.
+    /// Coefficient of the one-step target.
     pub y_1: f64,
-    /// Times the K-step target.
+    /// Coefficient of the K-step target.
     pub y_k: f64,
 }
 
 impl Family {
-    /// All four, in the order of their rows.
+    /// All four families, in the order of their rows.
     pub const ALL: [Family; 4] = [Family::B, Family::E, Family::KQ, Family::KV];
 
-    /// Its rows.
+    /// The coefficients of its rows.
     pub fn terms(self) -> Terms {
         let zero = Terms { q: 0.0, v: 0.0, y_1: 0.0, y_k: 0.0 };
         match self {
@@ -58,26 +58,26 @@ impl Family {
     }
 }
 
-/// One thing for each family.
+/// One value per family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PerFamily<T> {
-    /// Of `y_1 <= Q`.
+    /// For `y_1 <= Q`.
     pub b: T,
-    /// Of `Q <= V`.
+    /// For `Q <= V`.
     pub e: T,
-    /// Of `y_K <= Q`.
+    /// For `y_K <= Q`.
     pub kq: T,
-    /// Of `y_K <= V`.
+    /// For `y_K <= V`.
     pub kv: T,
 }
 
 impl<T> PerFamily<T> {
-    /// Makes the thing of each family.
+    /// Computes the value of each family.
     pub fn new(mut make: impl FnMut(Family) -> T) -> Self {
         PerFamily { b: make(Family::B), e: make(Family::E), kq: make(Family::KQ), kv: make(Family::KV) }
     }
 
-    /// The four things in the order of [`Family::ALL`].
+    /// The four values in the order of [`Family::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         [&self.b, &self.e, &self.kq, &self.kv].into_iter()
     }

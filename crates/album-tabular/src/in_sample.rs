@@ -1,10 +1,10 @@
 //! V*_D of recorded transitions with continuous states: the best value that the data itself supports.
 //!
-//! States that are equal number for number are one state. What follows a state and an action is averaged over its
-//! occurrences, and the best recorded action counts. A mask of 0 means that the task is solved there, so nothing
-//! follows; a state that the data reaches but never leaves is worth 0. That is the optimal value of the
-//! [`EmpiricalMdp`] of the joined states. Where no state repeats it is the discounted return of what was recorded
-//! after each state; where trajectories meet, the better continuation counts for all of them.
+//! States with identical observations are one state. The outcomes of a state-action pair are averaged over
+//! its occurrences, and the best recorded action counts. A mask of 0 means that the task is solved there, so
+//! nothing follows; a state that the data reaches but never leaves has value 0. This is the optimal value of
+//! the [`EmpiricalMdp`] of the joined states. If no state repeats, it is the discounted recorded return from
+//! each state; where trajectories meet, the better continuation counts for all of them.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -42,7 +42,7 @@ impl ValueSummary {
 pub struct InSampleValues {
     /// The value of each transition's state, in the order of the data.
     pub values: Vec<f64>,
-    /// What the paper's table reports.
+    /// The statistics that the paper's table reports.
     pub summary: ValueSummary,
 }
 
@@ -52,7 +52,7 @@ pub struct InSampleValues {
 /// use album_data::{Dataset, Rows};
 /// use album_tabular::in_sample_values;
 ///
-/// // Two walks that meet in state 2; only the second one goes on to a goal, where the mask is 0.
+/// // Two walks that meet in state 2; only the second continues to a goal, where the mask is 0.
 /// let data = Dataset::from_rows(Rows {
 ///     observation_dim: 1,
 ///     action_dim: 1,
@@ -71,22 +71,22 @@ pub fn in_sample_values(data: &Dataset, gamma: f64) -> Result<InSampleValues, Ta
     JoinedStates::new(data).values(data, gamma)
 }
 
-/// Which rows share a state, and which transitions share a state and an action. Both are numbered in the order in
-/// which they first occur.
+/// Which rows share a state, and which transitions share a state and an action. Both are numbered in order of
+/// first occurrence.
 #[derive(Debug, Clone)]
 pub struct JoinedStates {
     /// The state of each row.
     pub states: Vec<u32>,
-    /// How many different states there are.
+    /// Number of distinct states.
     pub distinct_states: usize,
     /// The state-action pair of each transition.
     pub pairs: Vec<u32>,
-    /// How many different pairs there are.
+    /// Number of distinct pairs.
     pub distinct_pairs: usize,
 }
 
 impl JoinedStates {
-    /// Compares states and actions number for number. NaN equals itself, and the two zeros are one.
+    /// Compares states and actions exactly. NaN equals itself, and 0 equals -0.
     pub fn new(data: &Dataset) -> Self {
         let (states, distinct_states) = number(data.states().map(Numbers));
         let (pairs, distinct_pairs) =
@@ -94,9 +94,9 @@ impl JoinedStates {
         JoinedStates { states, distinct_states, pairs, distinct_pairs }
     }
 
-    /// V*_D of the same data. Rewards must be finite and masks 0 or 1, as in every [`Dataset`] that was checked.
+    /// V*_D of the same data. Rewards must be finite and masks 0 or 1, as in every checked [`Dataset`].
     pub fn values(&self, recorded: &Dataset, gamma: f64) -> Result<InSampleValues, TabularError> {
-        // Actions are numbered within their state, so that few numbers are enough.
+        // Actions are numbered within their state, which needs fewer numbers.
         let mut actions_of = vec![0i64; self.distinct_states];
         let mut action_of_pair = Vec::with_capacity(self.distinct_pairs);
         let data = self.tabular(recorded, |t, state| {
@@ -114,7 +114,8 @@ impl JoinedStates {
         Ok(InSampleValues { summary: ValueSummary::new(&values), values })
     }
 
-    /// The same transitions with numbered states; `action` numbers the action of a transition and its state.
+    /// The same transitions with numbered states; `action` maps a transition and its state to an action
+    /// number.
     pub(crate) fn tabular(
         &self,
         recorded: &Dataset,
@@ -141,7 +142,7 @@ fn acting_rows(data: &Dataset) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Numbers that are equal if their bits are; the two zeros are one.
+/// Numbers compared by their bits, except that 0 equals -0.
 struct Numbers<'a>(&'a [f32]);
 
 impl Numbers<'_> {
@@ -152,7 +153,7 @@ impl Numbers<'_> {
 
 impl Hash for Numbers<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Two at a time: half the calls.
+        // Hashed two at a time, for half the calls.
         let mut bits = self.bits();
         while let Some(low) = bits.next() {
             let high = bits.next().unwrap_or(0);
@@ -169,7 +170,7 @@ impl PartialEq for Numbers<'_> {
 
 impl Eq for Numbers<'_> {}
 
-/// Numbers things in the order in which they first occur, and counts the different ones.
+/// Numbers items in order of first occurrence, and counts the distinct ones.
 fn number<T: Hash + Eq>(things: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
     let mut known: HashMap<T, u32> = HashMap::with_capacity(things.size_hint().1.unwrap_or(0));
     let numbers = things
@@ -189,7 +190,7 @@ mod tests {
     use rand::RngExt;
     use std::collections::BTreeMap;
 
-    /// Episodes of 40 transitions whose states are drawn by `state`.
+    /// Episodes of 40 transitions with states drawn by `state`.
     fn walks(seed: u64, episodes: usize, mut state: impl FnMut(usize) -> f32) -> Rows {
         let mut rng = stream(seed, "walks");
         let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
@@ -216,7 +217,7 @@ mod tests {
         let mut rng = stream(2, "states");
         let rows = walks(2, 60, |_| rng.random_range(0..50) as f32);
         let gamma = 0.9;
-        // The same by sweeping over tables of means, without any of this crate's types.
+        // The same by value-iteration sweeps over tables of means, without this crate's types.
         let mut by_pair: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
         let key = |row: usize| (rows.observations[row].to_bits(), rows.actions[row].to_bits());
         (0..rows.terminals.len())

@@ -40,7 +40,7 @@ impl Weights {
     }
 }
 
-/// Refuses what is not a positive finite number.
+/// Refuses anything but a positive finite number.
 pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<(), TabularError> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
@@ -86,7 +86,7 @@ impl<'a> Lblp<'a> {
         Lblp::new(&data.mdp, weights, Rollout::expected(&data.mdp, &data.behaviour, k)?)
     }
 
-    /// The MDP that it is the program of.
+    /// The MDP of the program.
     pub fn mdp(&self) -> &'a Mdp {
         self.mdp
     }
@@ -127,8 +127,8 @@ impl<'a> Lblp<'a> {
         dot(&self.weights.c_q, q) + dot(&self.weights.c_v, v)
     }
 
-    /// Assembles the program: `min c'x` subject to `A x <= b`, with `x = (Q, V)` and the rows of [`Family::ALL`] in
-    /// turn, one per pair. Refused where the rollout matrix would be too large.
+    /// Assembles the program: `min c'x` subject to `A x <= b`, with `x = (Q, V)` and the rows of each of
+    /// [`Family::ALL`] in turn, one per pair. Refused if the rollout matrix would be too large.
     pub fn assemble(&self) -> Result<LinearProgram, TabularError> {
         let (mdp, pairs) = (self.mdp, self.pairs());
         let rollout = self.rollout.assemble()?;
@@ -161,8 +161,8 @@ impl<'a> Lblp<'a> {
         })
     }
 
-    /// Writes the assembled program as an MPS file with names `Q_<pair>`, `V_<state>` and `B_<pair>`, `E_`, `KQ_`,
-    /// `KV_`, where `pair` is `<state>_<action>`, numbered by `labels` (a minus sign is written `m`).
+    /// Writes the assembled program as an MPS file with names `Q_<pair>`, `V_<state>` and `B_<pair>`, `E_`,
+    /// `KQ_`, `KV_`, where `pair` is `<state>_<action>` in the ids of `labels` (a minus sign is written `m`).
     pub fn write_mps(
         &self,
         program: &LinearProgram,

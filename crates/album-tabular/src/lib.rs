@@ -1,9 +1,11 @@
-//! Finite MDPs and the Lifted Bellman Linear Program (LBLP): the best values that a fixed dataset supports, exactly.
+//! Finite MDPs and the Lifted Bellman Linear Program (LBLP): the exact best values that a fixed dataset
+//! supports.
 //!
-//! A dataset induces an [`EmpiricalMdp`]; its [`Lblp`] has `(Q*_D, V*_D)` as unique minimiser; [`solve`] finds it with
-//! all dual variables and a certificate that shares no code with the solver. For recorded transitions with continuous
-//! states, [`in_sample_values`] gives V*_D of every transition; with discrete actions and states that repeat,
-//! [`Truth`](truth::Truth) gives Q*_D and V*_D to hold learned values and policies against.
+//! A dataset induces an [`EmpiricalMdp`]; its [`Lblp`] has `(Q*_D, V*_D)` as unique minimiser; [`solve`]
+//! finds it with all dual variables and a certificate that shares no code with the solver. For recorded
+//! transitions with continuous states, [`in_sample_values`] gives V*_D of every transition; with discrete
+//! actions and repeating states, [`Truth`](truth::Truth) gives Q*_D and V*_D as a reference for learned
+//! values and policies.
 //!
 //! ```
 //! use album_tabular::{EmpiricalMdp, Lblp, Solver, TabularDataset, solve};

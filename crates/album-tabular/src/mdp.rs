@@ -9,8 +9,8 @@ pub type Action = (f64, Vec<(usize, f64)>);
 
 /// A finite MDP, pair by pair. A *pair* is a state with one of its actions; the pairs of a state are contiguous.
 ///
-/// A state without pairs is absorbing and has the value 0. Such states come last, so that the states
-/// `0..decision_states()` are exactly the ones that carry a decision (and a variable of the linear program).
+/// A state without pairs is absorbing and has value 0. Such states come last, so the states
+/// `0..decision_states()` are exactly the ones with a decision (and a variable of the linear program).
 #[derive(Clone, Debug)]
 pub struct Mdp {
     gamma: f64,
@@ -64,7 +64,7 @@ impl Mdp {
         Self::from_parts(gamma, states, first_pair, reward, kernel)
     }
 
-    /// Assembles an MDP from parts that are known to fit together; checks only gamma.
+    /// Assembles an MDP from consistent parts; checks only gamma.
     pub(crate) fn from_parts(
         gamma: f64,
         states: usize,
@@ -120,7 +120,8 @@ impl Mdp {
         &self.kernel
     }
 
-    /// The successors of a pair that carry a decision, with their probabilities; absorbing ones are left out.
+    /// The successors of a pair that are decision states, with their probabilities; absorbing ones are left
+    /// out.
     pub fn onward(&self, pair: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.kernel.row(pair).filter(|x| x.0 < self.decision_states())
     }
@@ -135,13 +136,13 @@ impl Mdp {
         (0..self.pairs()).find(|&pair| self.kernel.row(pair).len() != 1)
     }
 
-    /// The only successor of a pair of a deterministic MDP (the first one otherwise).
+    /// The unique successor of a pair of a deterministic MDP (the first one otherwise).
     pub fn successor(&self, pair: usize) -> usize {
         self.kernel.row(pair).next().map_or(0, |(s, _)| s)
     }
 
-    /// `R(s,a) + gamma (P V)(s,a)`: the one-step target y_1. `v` holds one value per decision state;
-    /// absorbing states count as 0.
+    /// `R(s,a) + gamma (P V)(s,a)`: the one-step target y_1. `v` has one value per decision state; absorbing
+    /// states count as 0.
     pub fn y_1(&self, pair: usize, v: &[f64]) -> f64 {
         let next: f64 = self.onward(pair).map(|(s, p)| p * v[s]).sum();
         self.reward[pair] + self.gamma * next
@@ -159,7 +160,8 @@ impl Mdp {
         self.reward.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), &r| (lo.min(r), hi.max(r)))
     }
 
-    /// `r_min / (1 - gamma)`, or 0 where rewards are positive and an episode may end: below every value.
+    /// A lower bound on every value: `r_min / (1 - gamma)`, or 0 if rewards are positive and episodes may
+    /// end.
     pub fn underestimate(&self) -> f64 {
         self.reward_range().0.min(0.0) / (1.0 - self.gamma)
     }

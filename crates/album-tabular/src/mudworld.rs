@@ -1,23 +1,24 @@
-//! MudWorld: a square grid with muddy cells that cost a lot to enter.
+//! MudWorld: a square grid with muddy cells that are expensive to enter.
 //!
-//! The agent starts in the top-left cell and wants the bottom-right one. Entering a muddy cell costs 3.02, any other
-//! cell 0.02; entering the goal pays 1 on top and ends the episode. Actions move one cell; an action that would leave
-//! the grid leaves the agent where it is (and it pays for its own cell again). Cells are muddy independently with
-//! probability 0.35; the start and the goal are kept dry, so that rewards lie in [-3.02, 0.98] for every seed.
+//! The agent starts in the top-left cell and must reach the bottom-right one. Entering a muddy cell costs
+//! 3.02, any other cell 0.02; entering the goal pays 1 on top and ends the episode. Actions move one cell; an
+//! action that would leave the grid leaves the agent in place (and it pays for its own cell again). Cells are
+//! muddy independently with probability 0.35; the start and the goal are kept dry, so rewards lie in [-3.02,
+//! 0.98] for every seed.
 //!
-//! A layout whose goal cannot be reached from most dry cells without crossing mud is drawn again: there waiting for ever
-//! (-0.4 at gamma = 0.95) beats crossing, nearly optimal agents never arrive, and the data is not the paper's.
+//! A layout is redrawn if most dry cells have no dry path to the goal: there waiting forever (-0.4 at gamma =
+//! 0.95) beats crossing the mud, near-optimal agents never arrive, and the data is unlike the paper's.
 
 use crate::{Mdp, TabularDataset, TabularError, value_iteration};
 use album_base::rng;
 use rand::RngExt;
 
-/// The four actions, in the order of their numbers.
+/// The four actions, in the order of their indices.
 pub const ACTIONS: [&str; 4] = ["Up", "Down", "Left", "Right"];
 const DOWN: usize = 1;
 const RIGHT: usize = 3;
 
-/// Share of muddy cells.
+/// Fraction of muddy cells.
 pub const MUD_PROBABILITY: f64 = 0.35;
 const MUD_COST: f64 = 3.02;
 const DRY_COST: f64 = 0.02;
@@ -49,7 +50,7 @@ impl MudWorld {
         }
     }
 
-    /// Whether dry paths lead to the goal from more than half of the dry cells.
+    /// Whether more than half of the dry cells have a dry path to the goal.
     fn goal_is_worth_reaching(&self) -> bool {
         let mut seen = vec![false; self.mud.len()];
         let mut open = vec![self.goal()];
@@ -66,7 +67,7 @@ impl MudWorld {
         2 * count(&seen, true) > count(&self.mud, false)
     }
 
-    /// Cells a side.
+    /// Side length in cells.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -99,8 +100,8 @@ impl MudWorld {
         if cell == self.goal() { 1.0 - cost } else { -cost }
     }
 
-    /// The world as an MDP of `size^2` states and four actions each. The goal is terminal: its actions stay there
-    /// and pay nothing.
+    /// The world as an MDP of `size^2` states and four actions each. The goal is terminal: its actions stay
+    /// there with reward 0.
     pub fn mdp(&self, gamma: f64) -> Result<Mdp, TabularError> {
         let pairs: Vec<_> = (0..self.size * self.size)
             .map(|cell| {
@@ -116,8 +117,8 @@ impl MudWorld {
         Mdp::new(gamma, pairs.len(), &pairs)
     }
 
-    /// The `down-right` dataset: from the start, Down or Right with equal probability, never off the grid, so every
-    /// episode reaches the goal after `2 (size - 1)` steps.
+    /// The `down-right` dataset: from the start, down or right with equal probability, never off the grid, so
+    /// every episode reaches the goal after `2 (size - 1)` steps.
     pub fn down_right(&self, episodes: usize) -> TabularDataset {
         let mut rng = rng::stream(self.seed, "mudworld/down-right");
         let mut data = TabularDataset::default();
@@ -186,12 +187,12 @@ impl MudWorld {
     }
 }
 
-/// How a MudWorld dataset is collected.
+/// The behaviour policy of a MudWorld dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Down or Right at random.
+    /// Down or right at random.
     DownRight,
-    /// Nearly optimal, from everywhere.
+    /// Near-optimal, from random starts.
     EpsGreedy,
 }
 

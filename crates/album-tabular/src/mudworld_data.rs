@@ -1,19 +1,19 @@
-//! MudWorld as data that networks learn from, and the exact value of any policy in it.
+//! MudWorld as training data for networks, and the exact value of any policy in it.
 
 use crate::{ACTIONS, Behaviour, MudWorld, TabularDataset, TabularError, policy_value};
 use album_data::{ActionSpace, Dataset, Rows};
 
-/// How a network sees a cell.
+/// The encoding of a cell for networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Row and column as two numbers from -1 to 1.
     Coordinates,
-    /// A 1 at the row's place and one at the column's among `2 size` zeros.
+    /// One-hot row and one-hot column: `2 size` numbers.
     OneHot,
 }
 
 impl MudWorld {
-    /// What a network sees in `cell`.
+    /// The observation of `cell`.
     ///
     /// ```
     /// use album_tabular::{Encoding, MudWorld};
@@ -37,8 +37,8 @@ impl MudWorld {
         }
     }
 
-    /// One of the paper's two datasets as transitions with discrete actions. Entering the goal has mask 0: nothing
-    /// follows. An episode that is cut after its last step is only cut.
+    /// One of the paper's two datasets as transitions with discrete actions. Entering the goal has mask 0:
+    /// nothing follows. An episode cut after its last step counts as truncated.
     ///
     /// ```
     /// use album_tabular::{Behaviour, Encoding, MudWorld, truth::Truth};
@@ -58,7 +58,7 @@ impl MudWorld {
         self.encode(&self.dataset(behaviour, gamma)?, encoding)
     }
 
-    /// Recorded cells as transitions.
+    /// Encodes recorded cells as transitions.
     pub fn encode(&self, recorded: &TabularDataset, encoding: Encoding) -> Result<Dataset, TabularError> {
         let mut rows =
             Rows { observation_dim: self.observation(0, encoding).len(), action_dim: 1, ..Rows::default() };
@@ -80,7 +80,8 @@ impl MudWorld {
         Ok(Dataset::in_space(rows, ActionSpace::Discrete { n: ACTIONS.len() })?)
     }
 
-    /// The exact value in the world itself, cell by cell, of a policy that gives the probabilities of the four actions.
+    /// The exact value of a policy in the world itself, cell by cell; the policy gives the probabilities of
+    /// the four actions.
     pub fn value_of_policy(
         &self,
         gamma: f64,

@@ -1,4 +1,4 @@
-//! Errors that tests plant to see that `verify` notices them. Outside tests nothing is ever planted.
+//! Errors planted by tests to check that `verify` notices them. Outside tests nothing is planted.
 
 /// A planted error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) enum Mutation {
     SignOfE,
     /// `V <= y_K` in place of `y_K <= V`.
     SignOfKv,
-    /// `y_K` a little too low, which no inequality notices.
+    /// `y_K` slightly too low, which violates no inequality.
     TargetTooLow,
     /// `gamma^(K-1) V(s_K)` in place of `gamma^K V(s_K)`.
     PowerOfGamma,

@@ -32,7 +32,7 @@ pub(crate) fn discounted_kernel(mdp: &Mdp, policy: &[f64]) -> Csr {
     t
 }
 
-/// What policy iteration found.
+/// The result of policy iteration.
 pub(crate) struct Optimum {
     pub q: Vec<f64>,
     pub v: Vec<f64>,
@@ -42,10 +42,10 @@ pub(crate) struct Optimum {
     pub iterations: usize,
 }
 
-/// Policy iteration, started from a few sweeps of value iteration.
+/// Policy iteration, started from a few value-iteration sweeps.
 ///
-/// The sweeps run against the direction of time (states after the states they lead to), so on acyclic data the
-/// first sweep is exact and one evaluation confirms it.
+/// The sweeps run backwards in time (successors first), so on acyclic data the first sweep is exact and one
+/// evaluation confirms it.
 pub(crate) fn policy_iteration(mdp: &Mdp) -> Result<Optimum, TabularError> {
     const SWEEPS: usize = 50;
     const MOST: usize = 10_000;
@@ -59,7 +59,7 @@ pub(crate) fn policy_iteration(mdp: &Mdp) -> Result<Optimum, TabularError> {
             change = change.max((best - v[s]).abs());
             v[s] = best;
         };
-        // Every other sweep runs the other way, for the cycles.
+        // Every other sweep runs forwards, for the cycles.
         if sweep % 2 == 0 {
             order.iter().for_each(|&s| update(s as usize));
         } else {
@@ -75,7 +75,7 @@ pub(crate) fn policy_iteration(mdp: &Mdp) -> Result<Optimum, TabularError> {
         let mut stable = true;
         for s in 0..n {
             let (best, value) = greedy(mdp, s, &v);
-            // Switch only for a real gain, so that rounding cannot make two equal actions take turns.
+            // Switch only for a real gain, so that rounding cannot alternate between two equal actions.
             if value > v[s] + 1e-12 * (1.0 + v[s].abs()) {
                 choice[s] = best;
                 stable = false;
@@ -115,7 +115,7 @@ fn evaluate(mdp: &Mdp, choice: &[usize]) -> Vec<f64> {
     DiscountedSystem::new(&t).solve(&reward)
 }
 
-/// The decision states, each after the states that its actions lead to (as far as cycles permit).
+/// The decision states, successors first (as far as cycles permit).
 fn backward_order(mdp: &Mdp) -> Vec<u32> {
     let n = mdp.decision_states();
     let mut all_actions = Csr::with_capacity(n, n, mdp.kernel().nonzeros());

@@ -47,8 +47,8 @@ pub fn random_policy(seed: u64, mdp: &Mdp) -> Vec<f64> {
     policy
 }
 
-/// `episodes` trajectories of at most `steps` steps in `mdp`, uniform actions, uniform starts. Rewards are the
-/// expected ones, so the data is as stochastic as the kernel.
+/// `episodes` trajectories of at most `steps` steps in `mdp`, with uniform actions and starts. Rewards are
+/// the expected ones, so only the transitions are stochastic.
 pub fn random_dataset(seed: u64, mdp: &Mdp, episodes: usize, steps: usize) -> TabularDataset {
     let mut rng = rng::stream(seed, "random-dataset");
     let mut data = TabularDataset::default();

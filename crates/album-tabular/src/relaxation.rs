@@ -4,14 +4,15 @@
 //! L(Q,V) = <c_Q,Q> + <c_V,V> + lambda_B |w [g_B]+| + lambda_E |w [g_E]+| + lambda_K (|w [g_KQ]+| + |w [g_KV]+|)
 //! ```
 //!
-//! with norms that add up over pairs. The pair weights `w` are 1 in the relaxed program of the theory, and the sampling
-//! frequency `d_D` in ALBUM's critic loss. The *detached* update treats `y_K` as a constant, as ALBUM does.
+//! with norms that sum over pairs. The pair weights `w` are 1 in the relaxed program of the theory, and the
+//! sampling frequency `d_D` in ALBUM's critic loss. The *detached* update treats `y_K` as a constant, as
+//! ALBUM does.
 
 use crate::lp::LinearProgram;
 use crate::sparse::{Csr, RowBuilder};
 use crate::{Coefficients, EmpiricalMdp, Family, Mdp, PerFamily, Rollout, TabularError, Weights};
 
-/// `[x]+` and its derivative, 0 at 0: the one place where a hinge is defined.
+/// `[x]+` and its derivative (0 at 0): the only definition of the hinge.
 #[inline]
 pub fn hinge(x: f64) -> (f64, f64) {
     if x > 0.0 { (x, 1.0) } else { (0.0, 0.0) }
@@ -64,7 +65,7 @@ impl<'a> Relaxation<'a> {
         Relaxation { mdp, rollout, weights, penalties, pair_weight: vec![1.0; mdp.pairs()] }
     }
 
-    /// ALBUM's critic loss with Q and V as free variables: everything is weighted by the frequency in the data.
+    /// ALBUM's critic loss with Q and V as free variables: everything is weighted by the data frequency.
     pub fn of_data(data: &'a EmpiricalMdp, rollout: &'a Rollout, c: Coefficients) -> Self {
         let d = data.pair_frequency();
         let weights = Weights {
@@ -88,7 +89,7 @@ impl<'a> Relaxation<'a> {
     /// A subgradient with respect to `(Q, V)`, or the detached update field.
     pub fn subgradient(&self, q: &[f64], v: &[f64], gradient: Gradient) -> (Vec<f64>, Vec<f64>) {
         let (mut g_q, mut g_v) = (self.weights.c_q.clone(), self.weights.c_v.clone());
-        // What the active hinges ask of the two targets.
+        // The derivatives of the active hinges with respect to the two targets.
         let (mut at_y_1, mut at_y_k) = (vec![0.0; q.len()], vec![0.0; q.len()]);
         let g = residuals(self.mdp, self.rollout, q, v);
         for family in Family::ALL.into_iter().filter(|&family| self.penalties[family] != 0.0) {
@@ -119,8 +120,9 @@ impl<'a> Relaxation<'a> {
         v.iter_mut().zip(g_v).for_each(|(x, g)| *x -= rate * g);
     }
 
-    /// The minimisation of `L` as a linear program over `(Q, V)` and one nonnegative variable per hinge. Where `y_k` is
-    /// given, it replaces the rollout target by constants (the convex function that the detached update descends).
+    /// The minimisation of `L` as a linear program over `(Q, V)` and one nonnegative variable per hinge. If
+    /// `y_k` is given, it replaces the rollout target by constants (the convex function that the detached
+    /// update descends).
     pub fn as_program(&self, y_k: Option<&[f64]>) -> Result<LinearProgram, TabularError> {
         let (n, states) = (self.mdp.pairs(), self.mdp.decision_states());
         let rollout = self.rollout.assemble()?;
@@ -204,7 +206,7 @@ mod tests {
                 let (plain_q, plain_v) = l.subgradient(&q, &v, Gradient::Plain);
                 let (detached_q, detached_v) = l.subgradient(&q, &v, Gradient::Detached);
                 assert_eq!(plain_q, detached_q);
-                // The loss with y_K held at its present value has the detached field as its gradient.
+                // The loss with y_K held constant has the detached field as its gradient.
                 let y = l.rollout.targets(&v);
                 let weight = l.rollout.assemble().unwrap().weight;
                 let mut removed = vec![0.0; v.len()];

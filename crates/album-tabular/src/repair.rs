@@ -34,12 +34,12 @@ impl<'a> Repair<'a> {
         (q, v)
     }
 
-    /// `delta_K(s,a) = Q*_D(s,a) - L_K[V*_D](s,a)`: what the recorded K-step path gives away.
+    /// `delta_K(s,a) = Q*_D(s,a) - L_K[V*_D](s,a)`: the suboptimality of the recorded K-step path.
     pub fn delta_k(&self, q_star: &[f64], v_star: &[f64]) -> Vec<f64> {
         q_star.iter().zip(self.k_step.targets(v_star)).map(|(q, y_k)| q - y_k).collect()
     }
 
-    /// What the propagation identity predicts for `Q*_D - Q_(n+1)` at every pair from `e_n = V*_D - V_n`.
+    /// The propagation identity's prediction of `Q*_D - Q_(n+1)` at every pair from `e_n = V*_D - V_n`.
     pub fn predicted_errors(&self, delta_k: &[f64], e_n: &[f64]) -> Vec<f64> {
         // L_k is affine in V, so the linear part applied to e_n is gamma^k e_n(s^(k)).
         let (with_rewards, rewards) = (self.k_step.targets(e_n), self.k_step.offsets());
@@ -51,8 +51,8 @@ impl<'a> Repair<'a> {
             .collect()
     }
 
-    /// `max |V*_D - V_n|` for n = 0, 1, ... from `V_0 = r_min / (1 - gamma)`, until it is at most `target` or `most`
-    /// updates are done.
+    /// `max |V*_D - V_n|` for n = 0, 1, ... from `V_0 = r_min / (1 - gamma)`, until it is at most `target` or
+    /// `most` updates are done.
     pub fn error_curve(&self, v_star: &[f64], target: f64, most: usize) -> Vec<f64> {
         let mut v = vec![self.mdp.underestimate(); v_star.len()];
         let mut curve = vec![crate::max_difference(&v, v_star)];

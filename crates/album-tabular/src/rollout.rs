@@ -1,19 +1,19 @@
 //! The K-step target `y_K` as an affine function of `V`.
 //!
-//! Nobody needs its matrix to evaluate it: with `W_0 = V` and `W_j = r_beta + T W_(j-1)`, where `T = gamma P_beta`,
+//! Evaluating it needs no matrix: with `W_0 = V` and `W_j = r_beta + T W_(j-1)`, where `T = gamma P_beta`,
 //!
 //! ```text
 //! y_K = R + gamma P W_(K-1)
 //! ```
 //!
-//! takes K products with sparse matrices. On stochastic data the matrix itself fills up as K grows, so it is assembled
-//! only where a linear program has to be written down.
+//! takes K products with sparse matrices. On stochastic data the matrix itself fills in as K grows, so it is
+//! assembled only to write out a linear program.
 
 use crate::mutation::{Mutation, planted};
 use crate::sparse::{Csr, RowBuilder};
 use crate::{EmpiricalMdp, Mdp, TabularError, policy};
 
-/// More nonzeros than this (16 GB of them) are refused: on stochastic data rows fill up as K grows.
+/// Larger matrices (16 GB) are refused: on stochastic data rows fill in as K grows.
 const MOST_NONZEROS: usize = 1 << 30;
 
 /// `y_K` of every pair, by recursion or along recorded paths.
@@ -37,9 +37,9 @@ struct Inner {
 /// `y_K(s,a) = offset(s,a) + sum_s' weight(s,a,s') V(s')`, one row per pair, one column per decision state.
 #[derive(Clone, Debug)]
 pub struct RolloutMatrix {
-    /// The discounted reward on the way.
+    /// The discounted reward along the way.
     pub offset: Vec<f64>,
-    /// The discounted distribution of the state where the rollout stops; absorbing states are left out (V = 0).
+    /// The discounted distribution of the rollout's final state; absorbing states are left out (V = 0).
     pub weight: Csr,
 }
 
@@ -60,9 +60,10 @@ impl Rollout {
         Ok(Rollout { k, offset: mdp.reward().to_vec(), last_steps, inner })
     }
 
-    /// The recorded rollout: for each pair one place of the data where it occurs, followed for `k` steps. The first
-    /// place with `k` steps left in its trajectory is taken, or else the one with the most. Where that trajectory was
-    /// cut off before `k` steps, the path continues at the best row that starts in the state where it was cut.
+    /// The recorded rollout: for each pair one occurrence in the data, followed for `k` steps. The first
+    /// occurrence with `k` steps left in its trajectory is taken, or else the one with the most. If that
+    /// trajectory was truncated before `k` steps, the path continues at the best row that starts in its final
+    /// state.
     pub fn recorded(data: &EmpiricalMdp, k: usize) -> Result<Self, TabularError> {
         let left = steps_left(data);
         let mut places = vec![None; data.mdp.pairs()];
@@ -73,7 +74,7 @@ impl Rollout {
         Self::recorded_from(data, k, &places)
     }
 
-    /// The recorded rollout from chosen places: `places[pair]` is a row of the data with that pair.
+    /// The recorded rollout from chosen occurrences: `places[pair]` is a row of the data with that pair.
     pub fn recorded_from(data: &EmpiricalMdp, k: usize, places: &[usize]) -> Result<Self, TabularError> {
         check_k(k)?;
         let mdp = &data.mdp;
@@ -132,12 +133,12 @@ impl Rollout {
         ends(&w)
     }
 
-    /// What is left of [`targets`](Self::targets) at `V = 0`: the discounted rewards on the way.
+    /// [`targets`](Self::targets) at `V = 0`: the discounted rewards along the way.
     pub fn offsets(&self) -> Vec<f64> {
         self.targets(&vec![0.0; self.states()])
     }
 
-    /// `sum_(s,a) x(s,a) dy_K(s,a)/dV`: how weights on the targets flow back to the values.
+    /// `sum_(s,a) x(s,a) dy_K(s,a)/dV`: the gradient of weighted targets with respect to the values.
     pub fn flow_back(&self, x: &[f64]) -> Vec<f64> {
         let mut flow = self.last_steps.multiply_transposed(x);
         if let Some(Inner { t, .. }) = &self.inner {
@@ -148,7 +149,7 @@ impl Rollout {
         flow
     }
 
-    /// Assembles the matrix. Refused where it would have more than 2^30 nonzeros.
+    /// Assembles the matrix. Refused above 2^30 nonzeros.
     pub fn assemble(&self) -> Result<RolloutMatrix, TabularError> {
         let offset = self.offsets();
         let Some(Inner { t, .. }) = &self.inner else {
@@ -156,7 +157,7 @@ impl Rollout {
         };
         let n = self.states();
         let mut row = RowBuilder::new(n);
-        // T^j, and the next one under construction; two buffers that take turns.
+        // T^j and T^(j+1) in two alternating buffers.
         let (mut power, mut next) = (identity(n), Csr::new(n));
         for _ in 1..self.k {
             next.clear();
@@ -177,7 +178,7 @@ impl Rollout {
     }
 }
 
-/// Steps from each row to the end of its trajectory, itself included; absorbed ends go on forever at value 0.
+/// Steps from each row to the end of its trajectory, itself included; infinite after absorption, at value 0.
 fn steps_left(data: &EmpiricalMdp) -> Vec<usize> {
     let mut left = vec![0usize; data.rows()];
     for row in (0..data.rows()).rev() {
@@ -190,7 +191,7 @@ fn steps_left(data: &EmpiricalMdp) -> Vec<usize> {
     left
 }
 
-/// Replaces a place that has fewer than `k` steps left by one that has more.
+/// Replaces an occurrence with fewer than `k` steps left by one with more.
 fn prefer(best: &mut Option<usize>, row: usize, left: &[usize], k: usize) {
     if best.is_none_or(|old| left[old] < k && left[row].min(k) > left[old]) {
         *best = Some(row);
@@ -269,12 +270,12 @@ mod tests {
         for s in 0..5 {
             data.push(s, 0, 1.0 + s as f64, s + 1, s == 4); // 5 is absorbing
         }
-        data.push(10, 0, 1.0, 0, true); // cut where the data goes on
+        data.push(10, 0, 1.0, 0, true); // truncated in a state that other rows leave
         let e = EmpiricalMdp::new(&data, 0.5).unwrap();
         let targets = Rollout::recorded(&e, 3).unwrap().targets(&[100.0; 6]);
         assert_eq!(targets[0], 1.0 + 0.5 * 2.0 + 0.25 * 3.0 + 0.125 * 100.0);
         assert_eq!(targets[3], 4.0 + 0.5 * 5.0); // absorbed: nothing follows
-        assert_eq!(targets[5], 1.0 + 0.5 * (1.0 + 0.5 * 2.0) + 0.125 * 100.0); // cut in 0, goes on there
+        assert_eq!(targets[5], 1.0 + 0.5 * (1.0 + 0.5 * 2.0) + 0.125 * 100.0); // truncated in 0, continues there
     }
 
     #[test]

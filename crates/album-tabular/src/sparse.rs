@@ -1,4 +1,4 @@
-//! Compressed sparse rows: the one sparse matrix type of the crate.
+//! Compressed sparse rows: the crate's only sparse matrix type.
 
 /// A sparse matrix stored row by row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// An empty matrix of `columns` columns to which rows are pushed.
+    /// An empty matrix of `columns` columns, to which rows are appended.
     pub fn new(columns: usize) -> Self {
         Csr { columns, starts: vec![0], indices: Vec::new(), values: Vec::new() }
     }
@@ -22,7 +22,7 @@ impl Csr {
         Csr { columns, starts, indices: Vec::with_capacity(nonzeros), values: Vec::with_capacity(nonzeros) }
     }
 
-    /// Removes all rows and keeps their memory.
+    /// Removes all rows but keeps their memory.
     pub fn clear(&mut self) {
         self.starts.truncate(1);
         self.indices.clear();
@@ -86,11 +86,11 @@ impl Csr {
     }
 }
 
-/// A row under construction as a dense scratch vector: entries of the same column add up, zeros are left out.
+/// A row under construction as a dense scratch vector: entries of the same column add up, zeros are dropped.
 #[derive(Debug)]
 pub(crate) struct RowBuilder {
     value: Vec<f64>,
-    /// The row in which each column was last used, so that nothing needs clearing between rows.
+    /// The row in which each column was last used, so that nothing needs to be cleared between rows.
     stamp: Vec<u32>,
     row: u32,
     touched: Vec<u32>,
@@ -120,7 +120,7 @@ impl RowBuilder {
         self.finish_unsorted(matrix);
     }
 
-    /// The same with the columns in the order in which they were first added.
+    /// The same with the columns in order of insertion.
     pub(crate) fn finish_unsorted(&mut self, matrix: &mut Csr) {
         for &j in &self.touched {
             let j = j as usize;
@@ -129,7 +129,7 @@ impl RowBuilder {
         self.touched.clear();
         self.row = self.row.wrapping_add(1);
         if self.row == 0 {
-            // After 2^32 rows the stamps begin anew.
+            // After 2^32 rows the stamps start over.
             self.stamp.fill(0);
             self.row = 1;
         }

@@ -19,13 +19,13 @@ use crate::lp::{LinearProgram, Outcome};
 use crate::sparse::RowBuilder;
 use crate::{Coefficients, EmpiricalMdp, Family, PerFamily, Rollout, TabularError, residuals};
 
-/// Residuals up to this share of the value range count as zero.
+/// Residuals up to this fraction of the value range count as zero.
 const ZERO: f64 = 1e-9;
 
 /// Subgradient selections `u, v, w, x` of the four families, one per pair; the frequency `d_D` is part of them.
 pub type Selections = PerFamily<Vec<f64>>;
 
-/// Which selections may be used.
+/// The selections that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regime {
     /// All of them.
@@ -46,7 +46,7 @@ impl Regime {
     }
 }
 
-/// The stationarity question for one dataset, one rollout and the optimum `(q, v)`.
+/// The stationarity problem for one dataset, one rollout and the optimum `(q, v)`.
 #[derive(Debug)]
 pub struct Stationarity<'a> {
     data: &'a EmpiricalMdp,
@@ -65,12 +65,13 @@ impl<'a> Stationarity<'a> {
         Stationarity { data, d: data.pair_frequency(), d_s: data.state_frequency(), tight }
     }
 
-    /// Admissible selections that balance the objective, or `None` where there are none.
+    /// Admissible selections that balance the objective, or `None` if there are none.
     pub fn selections(&self, c: &Coefficients, regime: Regime) -> Result<Option<Selections>, TabularError> {
         let mdp = &self.data.mdp;
         let n = mdp.pairs();
         let families = || Family::ALL.into_iter().enumerate();
-        // Variables are the selections divided by d, so that rare and common pairs weigh the same in the solver.
+        // Variables are the selections divided by d, so that rare and frequent pairs have equal weight in the
+        // solver.
         let mut program = LinearProgram::new(vec![0.0; 4 * n]);
         program.lower.fill(0.0);
         for (number, family) in families() {
@@ -115,7 +116,7 @@ impl<'a> Stationarity<'a> {
         }
     }
 
-    /// How far selections are from being admissible and from balancing the objective, relative to the frequencies.
+    /// How far selections are from being admissible and balancing the objective, relative to the frequencies.
     /// This is the element of the detached update field that they select, computed from its definition.
     pub fn residual(&self, c: &Coefficients, z: &Selections) -> f64 {
         let mdp = &self.data.mdp;
@@ -161,8 +162,8 @@ impl<'a> Stationarity<'a> {
     }
 
     /// The total of the balance over all coordinates, `(1 - gamma) sum u + sum w + sum x`, which equals
-    /// `omega_Q + omega_V` for balanced selections on data without absorbing states. Where pairs lead to absorbing
-    /// states, their `u` counts in full, because nothing there can be shifted.
+    /// `omega_Q + omega_V` for balanced selections on data without absorbing states. If pairs lead to
+    /// absorbing states, their `u` counts in full, because absorbing values cannot be shifted.
     pub fn aggregate(&self, z: &Selections) -> f64 {
         let mdp = &self.data.mdp;
         let sum = |x: &[f64]| x.iter().sum::<f64>();

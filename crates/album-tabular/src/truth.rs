@@ -1,7 +1,8 @@
-//! The exact values of recorded data with discrete actions and states that repeat, to hold learned ones against.
+//! The exact values of recorded data with discrete actions and repeating states, as a reference for learned
+//! ones.
 //!
-//! States that are equal number for number are one state, as everywhere in this crate. `Q*_D` and `V*_D` are those
-//! of the empirical MDP; a policy is evaluated in it by one sparse solve, with no sampling anywhere.
+//! States with identical observations are one state, as everywhere in this crate. `Q*_D` and `V*_D` are those
+//! of the empirical MDP; a policy is evaluated in it by one sparse solve, without sampling.
 //!
 //! ```
 //! use album_data::{ActionSpace, Dataset, Rows};
@@ -35,8 +36,8 @@ use serde::Serialize;
 use crate::policy::{discounted_kernel, policy_iteration};
 use crate::{DiscountedSystem, EmpiricalMdp, JoinedStates, TabularError};
 
-/// `Q*_D` and `V*_D` of a dataset, state by state. States are numbered from 0 in the order in which they are first
-/// acted in; states that the data only reaches have no number and the value 0.
+/// `Q*_D` and `V*_D` of a dataset, state by state. States are numbered from 0 in the order in which they are
+/// first acted in; states that are only reached have no number and value 0.
 #[derive(Debug, Clone)]
 pub struct Truth {
     empirical: EmpiricalMdp,
@@ -49,7 +50,7 @@ pub struct Truth {
     state_of_transition: Vec<u32>,
 }
 
-/// One state with one action that was recorded there.
+/// A state with an action recorded there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
     /// The state's number.
@@ -67,23 +68,23 @@ pub struct Pair {
 pub struct PolicyValue {
     /// Its value at each state.
     pub values: Vec<f64>,
-    /// The probability with which it takes an action that was never recorded in the state. The data says nothing about
-    /// what follows; the lowest value that the rewards allow is put in its place.
+    /// The probability of taking an action never recorded in the state. The data says nothing about what
+    /// follows; such actions count as the lowest value that the rewards allow.
     pub unrecorded: Vec<f64>,
 }
 
-/// How far learned values are from exact ones. Means are over the transitions of the data.
+/// Errors of learned values against exact ones. Means are over the transitions of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Errors {
-    /// Mean of learned minus exact.
+    /// Mean signed error.
     pub bias: f64,
-    /// Mean of the absolute difference.
+    /// Mean absolute error.
     pub mean: f64,
-    /// Root of the mean square.
+    /// Root mean square error.
     pub rms: f64,
-    /// The largest absolute difference.
+    /// Largest absolute error.
     pub max: f64,
-    /// Where it is: the index of the pair or state.
+    /// The index of the pair or state with the largest error.
     pub worst: usize,
 }
 
@@ -112,12 +113,12 @@ impl Truth {
         Ok(Self { empirical, q, v, actions, dim, observations, numbers, state_of_transition })
     }
 
-    /// How many states the data acts in.
+    /// Number of states in which the data acts.
     pub fn states(&self) -> usize {
         self.v.len()
     }
 
-    /// How many actions there are, recorded or not.
+    /// Number of actions, recorded or not.
     pub fn actions(&self) -> usize {
         self.actions
     }
@@ -194,13 +195,13 @@ impl Truth {
         sum / self.state_of_transition.len() as f64
     }
 
-    /// Learned Q against `Q*_D` at every recorded pair.
+    /// Errors of a learned Q at every recorded pair.
     pub fn q_errors(&self, mut learned: impl FnMut(usize, usize) -> f64) -> Errors {
         let counts = self.empirical.counts.iter().copied();
         errors(self.pairs().zip(counts).map(|(pair, n)| (learned(pair.state, pair.action), pair.q, n)))
     }
 
-    /// Learned V against `V*_D` at every state.
+    /// Errors of a learned V at every state.
     pub fn v_errors(&self, mut learned: impl FnMut(usize) -> f64) -> Errors {
         let mdp = &self.empirical.mdp;
         let count = |state| self.empirical.counts[mdp.pairs_of(state)].iter().sum();
@@ -212,7 +213,7 @@ impl Truth {
     }
 }
 
-/// Sums up (learned, exact, count).
+/// Summarises tuples (learned, exact, count).
 fn errors(values: impl Iterator<Item = (f64, f64, u64)>) -> Errors {
     let (mut total, mut result) = (0.0, Errors { bias: 0.0, mean: 0.0, rms: 0.0, max: 0.0, worst: 0 });
     for (i, (learned, exact, count)) in values.enumerate() {
@@ -231,7 +232,7 @@ fn errors(values: impl Iterator<Item = (f64, f64, u64)>) -> Errors {
     result
 }
 
-/// Refuses what is no distribution over the actions.
+/// Refuses anything but a distribution over the actions.
 pub(crate) fn check_distribution(
     state: usize,
     found: Vec<f64>,
@@ -239,13 +240,13 @@ pub(crate) fn check_distribution(
 ) -> Result<Vec<f64>, TabularError> {
     let sum: f64 = found.iter().sum();
     if found.len() == actions && found.iter().all(|&p| p >= 0.0) && (sum - 1.0).abs() < 1e-4 {
-        // Networks add up to 1 in single precision only.
+        // Network outputs sum to 1 only in single precision.
         return Ok(found.into_iter().map(|p| p / sum).collect());
     }
     Err(TabularError::Policy { state, found, actions })
 }
 
-/// Equal numbers have equal bits; the two zeros are one.
+/// Equal numbers have equal bits; 0 equals -0.
 fn bits(observation: &[f32]) -> Vec<u32> {
     observation.iter().map(|x| (x + 0.0).to_bits()).collect()
 }

@@ -1,9 +1,10 @@
-//! Value iteration: the witness that every solver is compared with. It reads the MDP's rewards and probabilities and
-//! shares no arithmetic with the solvers.
+//! Value iteration: the reference for every solver. It reads the MDP's rewards and probabilities and shares
+//! no arithmetic with the solvers.
 
 use crate::Mdp;
 
-/// `(Q*, V*)` of an MDP, `V*` one value per decision state, to within `tolerance` in the largest norm.
+/// `(Q*, V*)` of an MDP, with one value of `V*` per decision state, to within `tolerance` in the maximum
+/// norm.
 ///
 /// Iterates `V <- max_a [R + gamma P V]` until the contraction bound `gamma / (1 - gamma) |V' - V|` is below
 /// `tolerance`, or until rounding stops all progress.
@@ -11,8 +12,8 @@ pub fn value_iteration(mdp: &Mdp, tolerance: f64) -> (Vec<f64>, Vec<f64>) {
     value_iteration_from(mdp, vec![0.0; mdp.decision_states()], tolerance)
 }
 
-/// The same from given values. The fixed point does not depend on them, so this checks a solution: from the right
-/// values it stops after one or two sweeps, from wrong ones it converges to the right ones.
+/// The same from given values. The fixed point does not depend on them, so this checks a solution: from the
+/// correct values it stops after one or two sweeps, from wrong ones it converges to the correct ones.
 pub fn value_iteration_from(mdp: &Mdp, mut v: Vec<f64>, tolerance: f64) -> (Vec<f64>, Vec<f64>) {
     let mut q = vec![0.0; mdp.pairs()];
     let mut before = f64::INFINITY;
@@ -31,7 +32,7 @@ pub fn value_iteration_from(mdp: &Mdp, mut v: Vec<f64>, tolerance: f64) -> (Vec<
     }
 }
 
-/// Writes `R + gamma P V` into `q` and returns its best entry at every state.
+/// Writes `R + gamma P V` into `q` and returns its maximum at every state.
 fn sweep(mdp: &Mdp, v: &[f64], q: &mut [f64]) -> Vec<f64> {
     let (kernel, reward, gamma) = (mdp.kernel(), mdp.reward(), mdp.gamma());
     (0..v.len())

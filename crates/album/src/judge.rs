@@ -135,7 +135,7 @@ impl fmt::Display for Judgement {
             }
             write!(
                 f,
-                " over {} episodes, return {:.1}, length {:.0}; {} steps in {:.1} s, {} episodes side by side",
+                " over {} episodes, return {:.1}, length {:.0}; {} steps in {:.1} s, {} episodes in parallel",
                 last.episodes, last.mean_return, last.length, last.timesteps, result.eval_seconds, self.slots
             )?;
         }

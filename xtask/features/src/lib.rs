@@ -1,1 +1,1 @@
-//! Nothing but a list of dependencies: see `Cargo.toml`.
+//! Only a list of dependencies: see `Cargo.toml`.

@@ -1,6 +1,6 @@
-//! The thread pool of album-nn, its own source on loom's types: every order in which its threads can meet is tried.
+//! The thread pool of album-nn compiled with loom's types, which tries every interleaving of its threads.
 
-#![allow(dead_code)] // the pool has more than the model uses
+#![allow(dead_code)] // the model uses only a part of the pool
 
 #[path = "../../../crates/album-nn/src/pool.rs"]
 mod pool;
@@ -14,7 +14,7 @@ mod sync {
     pub(crate) use loom::thread::{Builder, JoinHandle, yield_now};
     pub(crate) use loom::thread_local;
 
-    /// A thread that looks again learns nothing new in a model.
+    /// Polling again adds nothing in a model.
     pub(crate) const SPINS: u32 = 0;
 }
 
@@ -25,7 +25,8 @@ mod model {
     use loom::cell::UnsafeCell;
     use loom::model::Builder;
 
-    /// Loops over cells that nobody guards: loom sees two accesses that could meet, also one of a worker that is late.
+    /// Loops over unguarded cells: loom detects any two accesses that could race, including that of a late
+    /// worker.
     fn loops(threads: usize, counts: &[usize], preemptions: usize) {
         let mut builder = Builder::new();
         builder.preemption_bound = Some(preemptions);
@@ -42,7 +43,7 @@ mod model {
 
     struct Cells(Vec<UnsafeCell<u32>>);
 
-    // SAFETY: loom checks every access; that is what the model is for.
+    // SAFETY: loom checks every access; that is the purpose of the model.
     unsafe impl Sync for Cells {}
 
     impl Cells {

@@ -1,22 +1,23 @@
-//! What a disk may hold after the power went out.
+//! The possible states of a disk after a power failure.
 //!
-//! A file's contents and a folder's entries are apart: each has its own history, and a sync of the one says nothing of the
-//! other. What came before the last sync is there. Of what came after it, a folder may have kept any beginning (entries
-//! reach a journal in order), and a file none, all, or all but a part of its last write.
+//! A file's contents and a folder's entries are independent: each has its own history, and syncing one says
+//! nothing about the other. Changes before the last sync are on the disk. Of the later ones, a folder may
+//! have kept any prefix (entries reach a journal in order), and a file none, all, or all but a part of its
+//! last write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-/// A file or folder, whatever its names.
+/// A file or folder, independent of its names.
 pub type Inode = usize;
 
-/// The folder in which all happens.
+/// The folder in which everything happens.
 pub const ROOT: Inode = 0;
 
-/// At most so many states of one moment; beyond it, those that lose or keep all, and all that differ from one of the two
-/// in one file or folder.
+/// Maximum number of states of one moment; beyond it, those that lose or keep everything, and all that differ
+/// from one of these in one file or folder.
 const MOST_AT_ONCE: usize = 3000;
 
 /// A change, in the order in which the program made it.
@@ -32,7 +33,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The file or folder whose history it belongs to.
+    /// The file or folder that it changes.
     fn of(&self) -> Inode {
         match self {
             Change::Write { file, .. } | Change::Truncate { file, .. } => *file,
@@ -49,7 +50,7 @@ impl Change {
     }
 }
 
-/// What was there before, and what was done.
+/// The initial state, and the changes.
 #[derive(Default)]
 pub struct History {
     /// Contents of files.
@@ -62,16 +63,16 @@ pub struct History {
 /// Paths and contents; `None` for a folder.
 pub type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
-/// How much of what an object's history has behind its last sync is there.
+/// How much of an object's unsynced history is kept.
 #[derive(Clone, Copy)]
 struct Kept {
     changes: usize,
-    /// The last of them only by half.
+    /// Whether the last change is only half written.
     torn: bool,
 }
 
 impl History {
-    /// Every state that the disk may be in, at whatever moment the power went out, each once.
+    /// Every distinct state that the disk may be in, at any moment of the failure.
     pub fn states(&self) -> Vec<Tree> {
         let (mut seen, mut states) = (BTreeSet::new(), Vec::new());
         for moment in 0..=self.changes.len() {
@@ -87,7 +88,7 @@ impl History {
         states
     }
 
-    /// The changes of every object since its last sync.
+    /// The unsynced changes of every object.
     fn pending(&self, moment: usize) -> BTreeMap<Inode, Vec<usize>> {
         let mut pending: BTreeMap<Inode, Vec<usize>> = BTreeMap::new();
         for (i, change) in self.changes[..moment].iter().enumerate() {
@@ -99,7 +100,7 @@ impl History {
         pending
     }
 
-    /// Combinations of what is kept of each.
+    /// Combinations of what is kept of each object.
     fn choices(&self, moment: usize) -> Vec<BTreeMap<Inode, Kept>> {
         let options: Vec<(Inode, Vec<Kept>)> = self
             .pending(moment)
@@ -167,7 +168,7 @@ impl History {
         tree
     }
 
-    /// The disk as it was in the end.
+    /// The disk in its final state.
     pub fn end(&self) -> Tree {
         let moment = self.changes.len();
         let all = self.pending(moment);
@@ -228,7 +229,7 @@ fn gather(
     }
 }
 
-/// Makes it a folder.
+/// Writes the tree as a folder.
 pub fn write(tree: &Tree, place: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(place);
     let failed = |e: std::io::Error| format!("{}: {e}", place.display());
@@ -250,8 +251,8 @@ pub fn write(tree: &Tree, place: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A file that is written, synced and renamed: before the folder is synced, the old file, both names or the new one,
-    /// and never half of the new one.
+    /// A file that is written, synced and renamed: before the folder is synced, there is the old file, both
+    /// names or the new one, but never half of the new one.
     #[test]
     fn a_synced_file_is_whole_under_its_new_name() {
         let name = String::from;
@@ -273,7 +274,7 @@ mod tests {
             states.iter().filter_map(|tree| tree.get("x.tmp").cloned()).collect();
         assert!(found.contains(&Some(Vec::new())) && found.contains(&Some(b"ne".to_vec())));
         assert_eq!(contents(&history.end()), b"new!");
-        // Without the sync of the file, the new name may hold nothing.
+        // Without the sync of the file, the new name may be empty.
         history.changes.remove(2);
         assert!(history.states().iter().any(|tree| contents(tree).is_empty()));
     }

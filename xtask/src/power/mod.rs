@@ -1,5 +1,5 @@
-//! `cargo xtask power`: the power goes out at any moment of a run, an import and a page; whatever the disk may hold then,
-//! the same command comes to the same end.
+//! `cargo xtask power`: simulates a power failure at any moment of a run, an import and a report; from every
+//! possible state of the disk, the same command must reach the same result.
 //!
 //! ```text
 //! record.rs   what a program does to its files, by strace
@@ -17,7 +17,7 @@ use crate::storm::{self, World};
 use crate::{answers, target};
 use disk::Tree;
 
-/// Those whose writes are looked at: checkpoints, an import, a page.
+/// The worlds whose writes are recorded: checkpoints, an import, a page.
 const WORLDS: [&str; 3] = ["power-train", "import", "report"];
 
 pub fn run_task(args: &[String]) -> Result<(), String> {
@@ -49,7 +49,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Records one command and goes on from every state; what was done, as JSON.
+/// Records one command and repeats it from every state; returns a summary as JSON.
 fn lose(world: &World, folder: &Path, most: usize) -> Result<String, String> {
     let start = Instant::now();
     let place = folder.join("place");
@@ -59,7 +59,7 @@ fn lose(world: &World, folder: &Path, most: usize) -> Result<String, String> {
     let calm = world.state(&place)?;
     check_model(&history.end(), &place)?;
     let states = history.states();
-    // Evenly over the whole history, the first and the last among them.
+    // Evenly spread over the whole history, including the first and the last.
     let chosen: Vec<usize> = if states.len() <= most {
         (0..states.len()).collect()
     } else {
@@ -86,7 +86,7 @@ fn lose(world: &World, folder: &Path, most: usize) -> Result<String, String> {
     ))
 }
 
-/// The recorded changes must explain what is there.
+/// The recorded changes must explain the actual files.
 fn check_model(end: &Tree, place: &Path) -> Result<(), String> {
     for (path, contents) in end {
         let found = fs::read(place.join(path)).ok();
@@ -97,7 +97,8 @@ fn check_model(end: &Tree, place: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing that a command made whole may be in parts, and giving it again ends as if nothing had been.
+/// Nothing that a command completed may be partial, and repeating the command must end as if nothing had
+/// happened.
 fn recovers(world: &World, calm: &storm::State, place: &Path) -> Result<(), String> {
     world.whole(calm, place)?;
     let output = world.go_on(place).output().map_err(|e| e.to_string())?;

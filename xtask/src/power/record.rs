@@ -1,4 +1,4 @@
-//! What a program does to a folder, from its system calls.
+//! The changes that a program makes to a folder, from its system calls.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -7,12 +7,12 @@ use std::process::Command;
 
 use super::disk::{Change, History, Inode, ROOT};
 
-/// Calls that change files. Those that the model does not know are traced to be refused.
+/// Calls that change files. Those that the model does not support are traced in order to be refused.
 const CALLS: &str = "trace=open,openat,creat,write,pwrite64,writev,pwritev,lseek,ftruncate,truncate,close,dup,dup2,dup3,\
     fcntl,fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,link,linkat,symlink,symlinkat,\
     copy_file_range,sendfile,fallocate,sync,syncfs,sync_file_range";
 
-/// Runs a command under strace, and gives the history of a folder.
+/// Runs a command under strace, and returns the history of a folder.
 pub fn record(command: &Command, place: &Path, log: &Path) -> Result<History, String> {
     let place = place.canonicalize().map_err(|e| format!("{}: {e}", place.display()))?;
     let mut recorder = Recorder::new(&place)?;
@@ -102,7 +102,7 @@ impl Recorder {
         self.next - 1
     }
 
-    /// One whole call with its result.
+    /// One complete call with its result.
     fn call(&mut self, text: &str) -> Result<(), String> {
         let Some((name, rest)) = text.split_once('(') else { return Ok(()) };
         let Some((arguments, result)) = rest.rsplit_once(") = ") else { return Ok(()) };
@@ -181,7 +181,7 @@ impl Recorder {
                     _ => return Err(unknown()),
                 }
             }
-            // On descriptors that are not ours they do not matter.
+            // Irrelevant on descriptors that are not ours.
             "dup" | "dup2" | "dup3" | "fcntl" | "pwrite64" | "writev" | "pwritev" | "copy_file_range"
             | "sendfile" | "fallocate" | "sync_file_range" => {
                 let copies =
@@ -268,7 +268,7 @@ fn descriptor(argument: &str) -> u32 {
     argument.trim().split('<').next().and_then(|number| number.parse().ok()).unwrap_or(u32::MAX)
 }
 
-/// Arguments at commas outside of quotes and brackets.
+/// Splits arguments at commas outside quotes and brackets.
 fn split(text: &str) -> Vec<String> {
     let (mut parts, mut depth, mut quoted) = (vec![String::new()], 0, false);
     for c in text.chars() {

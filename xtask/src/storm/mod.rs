@@ -1,5 +1,5 @@
-//! `cargo xtask storm`: album under every interruption that a machine may cause, again and again, and its end states held
-//! against those of undisturbed runs, byte for byte.
+//! `cargo xtask storm`: album under every interruption that a machine may cause, repeatedly, with its final
+//! states compared byte for byte with those of undisturbed runs.
 //!
 //! ```text
 //! world.rs     what runs: agents, environments, imports, pages, off-policy evaluation, Python
@@ -18,10 +18,10 @@ use crate::{cargo, run, target};
 use trouble::{Outcome, TROUBLES, Tools, Trouble};
 pub use world::{State, World, all as worlds};
 
-/// A round that does not come to its end is a finding, too.
+/// A round that does not finish within this many tries is a finding, too.
 const MOST_TRIES: usize = 400;
 
-/// Enough to look at.
+/// The storm ends after this many findings.
 const MOST_FINDINGS: usize = 10;
 
 struct Options {
@@ -50,11 +50,11 @@ impl Options {
     }
 }
 
-/// Numbers that repeat with their seed.
+/// Random numbers that are reproducible from a seed.
 pub struct Random(u64);
 
 impl Random {
-    /// One of `n` numbers.
+    /// A random number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
@@ -64,13 +64,13 @@ impl Random {
     }
 }
 
-/// What a world ends in when nothing disturbs it, and how long it takes.
+/// The undisturbed final state of a world, and the time it takes.
 struct Calm {
     state: State,
     milliseconds: u64,
 }
 
-/// What was done and what came of it.
+/// Statistics of a storm.
 #[derive(Default)]
 struct Totals {
     rounds: u64,
@@ -98,7 +98,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
     let mut random = Random(options.seed);
     let mut worlds: Vec<(World, Option<Calm>)> = worlds.into_iter().map(|world| (world, None)).collect();
     let first = random.below(worlds.len() as u64) as usize;
-    // Round after round over all worlds, so that a short storm sees something of everything.
+    // Round after round over all worlds, so that a short storm covers everything.
     for round in 0.. {
         if totals.interruptions.values().sum::<u64>() >= options.kills
             || totals.findings.len() >= MOST_FINDINGS
@@ -125,7 +125,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
     report(&options, &totals, &skipped, &worlds, start, &folder)
 }
 
-/// The program: `ALBUM_BINARY`, or what the workspace builds.
+/// The program: `ALBUM_BINARY`, or the one built by the workspace.
 pub fn program() -> Result<PathBuf, String> {
     if let Some(named) = std::env::var_os("ALBUM_BINARY") {
         return std::path::absolute(&named).map_err(|e| format!("ALBUM_BINARY: {e}"));
@@ -137,7 +137,7 @@ pub fn program() -> Result<PathBuf, String> {
 fn undisturbed(world: &World, folder: &Path) -> Result<Calm, String> {
     let place = folder.join(format!("{}-undisturbed", world.name));
     world.prepare(&place)?;
-    // The second time counts: the first one may make what the others share.
+    // The second run counts: the first may create what later ones share.
     let _ = world.begin(&place).output();
     fs::remove_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
     world.prepare(&place)?;
@@ -151,7 +151,7 @@ fn undisturbed(world: &World, folder: &Path) -> Result<Calm, String> {
     Ok(Calm { state: world.state(&place)?, milliseconds })
 }
 
-/// One run from its beginning to its end through trouble, compared with one that had none.
+/// One disturbed run from start to end, compared with an undisturbed one.
 fn storm(
     world: &World,
     calm: &Calm,
@@ -177,7 +177,7 @@ fn storm(
                 *totals.interruptions.entry(name).or_default() += 1;
                 world.whole(&calm.state, place)?;
             }
-            None => {} // not here
+            None => {} // not possible here
         }
     }
     Err(format!("it did not come to an end in {MOST_TRIES} tries"))

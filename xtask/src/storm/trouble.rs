@@ -1,4 +1,4 @@
-//! What happens to a process.
+//! The disturbances of a process.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use super::Random;
 use super::world::World;
 
-/// Nothing here takes so long.
+/// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Bytes of a disk of its own.
+/// Size of a separate file system.
 const DISK: &str = "size=16m";
 
-/// One kind of trouble.
+/// One kind of disturbance.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     Kill,
@@ -34,7 +34,7 @@ pub enum Trouble {
     WorkerKill,
 }
 
-/// All of them; a kill is the most likely.
+/// All kinds; a kill is the most frequent.
 pub const TROUBLES: [Trouble; 20] = [
     Trouble::Kill,
     Trouble::Kill,
@@ -58,11 +58,11 @@ pub const TROUBLES: [Trouble; 20] = [
     Trouble::Clock,
 ];
 
-/// What came of it.
+/// The outcome of a disturbed command.
 pub enum Outcome {
-    /// The command is through; whether it was disturbed on its way.
+    /// The command finished; whether it was disturbed on the way.
     Finished { disturbed: bool },
-    /// It ended early and has to be given again.
+    /// It ended early and must be repeated.
     Interrupted,
 }
 
@@ -87,18 +87,18 @@ impl Trouble {
     }
 }
 
-/// What this machine can do.
+/// The capabilities of this machine.
 pub struct Tools {
     /// Whether file systems can be mounted.
     mounts: bool,
     /// A library that makes the clock jump.
     clock: Option<PathBuf>,
-    /// Kinds that were not asked for, by parts of their names.
+    /// Excluded kinds, by parts of their names.
     without: Vec<String>,
     said: PathBuf,
 }
 
-/// A file system of its own, as long as this lives.
+/// A separate file system, unmounted on drop.
 pub struct Mounted(Option<PathBuf>);
 
 impl Drop for Mounted {
@@ -133,7 +133,7 @@ impl Tools {
         missing
     }
 
-    /// A place for a run, every second time on a disk of its own.
+    /// A place for a run, every other time on its own file system.
     pub fn place(&self, place: &Path, random: &mut Random) -> Result<Mounted, String> {
         fs::create_dir_all(place).map_err(|e| format!("{}: {e}", place.display()))?;
         if self.mounts && random.below(2) == 0 {
@@ -143,7 +143,7 @@ impl Tools {
         Ok(Mounted(None))
     }
 
-    /// Runs the command once, with this trouble.
+    /// Runs the command once, with this disturbance.
     pub fn disturb(
         &self,
         trouble: Trouble,
@@ -245,7 +245,7 @@ impl Tools {
         }
     }
 
-    /// Waits, and refuses an end that no user should see.
+    /// Waits for the end, and refuses one that no user should see.
     fn end(&self, child: Child, trouble: Trouble, world: &World) -> Result<Outcome, String> {
         let status = wait(child)?;
         let signalled = matches!(
@@ -253,7 +253,7 @@ impl Tools {
             Trouble::Kill | Trouble::Term | Trouble::Interrupt | Trouble::Usr1 | Trouble::Hangup
         );
         if status.success() {
-            // A signal that came too late is none.
+            // A signal that came too late does not count.
             return Ok(Outcome::Finished { disturbed: !signalled });
         }
         let expected = match (trouble, status.code()) {
@@ -261,7 +261,7 @@ impl Tools {
             _ if !world.is_album() => true,
             (Trouble::Term | Trouble::Interrupt | Trouble::Usr1 | Trouble::Hangup, Some(code)) => code == 75,
             (Trouble::FileLimit | Trouble::FullDisk | Trouble::ReadOnly, Some(code)) => code == 5,
-            // A worker that is killed while it starts is not replaced.
+            // A worker killed during its start is not replaced.
             (Trouble::FullStreams | Trouble::ClosedStreams | Trouble::WorkerKill, Some(code)) => code == 5,
             _ => false,
         };
@@ -278,7 +278,7 @@ fn start(mut command: Command) -> Result<Child, String> {
 }
 
 fn send(child: &Child, signal: &str) {
-    // A process that is done already does not mind.
+    // Has no effect on a finished process.
     let _ = Command::new("kill").args(["-s", signal, &child.id().to_string()]).stderr(Stdio::null()).status();
 }
 
@@ -296,7 +296,7 @@ fn wait(mut child: Child) -> Result<ExitStatus, String> {
     }
 }
 
-/// Fills a disk up to a rest.
+/// Fills a disk except for the given rest.
 fn fill(path: &Path, rest: u64) {
     let block = vec![0; 1 << 16];
     if let Ok(mut file) = File::create(path) {
@@ -326,7 +326,7 @@ fn quietly(mut command: Command) -> Result<(), String> {
     }
 }
 
-/// The time of day jumps by years between any two looks; the steady clock stays what it is.
+/// The wall clock jumps by years between any two reads; the monotonic clock is unaffected.
 const JUMPS: &str = r"#define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-//! What is disturbed: commands that end in files, and the files that must be the same in the end.
+//! The disturbed commands, and the files that must be the same in the end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::target;
 
-/// A small log: a point on a line that is pushed about at random.
+/// A small log: a point on a line, pushed at random.
 fn log(path: &Path, discrete: bool) -> Result<(), String> {
     let mut random = super::Random(7);
     let mut text = String::from("episode,obs_0,obs_1,action_0,reward,terminated\n");
@@ -49,7 +49,7 @@ def line():
     return Line()
 "#;
 
-/// Trains in Python, keeps the run, and judges it.
+/// Trains in Python, keeps the run, and evaluates it.
 const FIT: &str = r#"import sys
 import album_rl as al
 data = al.Dataset.load(sys.argv[1])
@@ -63,27 +63,27 @@ else:
 /// Files by their names within a place.
 pub type State = BTreeMap<String, Vec<u8>>;
 
-/// How a command comes to its end after it was interrupted.
+/// How a command is completed after an interruption.
 enum Again {
-    /// By `album resume`.
+    /// With `album resume`.
     Resume,
-    /// From its beginning.
+    /// By repeating it.
     Repeat,
 }
 
-/// A command and what it leaves.
+/// A command and its results.
 pub struct World {
     pub name: String,
     program: PathBuf,
-    /// `{}` is the place.
+    /// Arguments, where `{}` is the place.
     args: Vec<String>,
     again: Again,
-    /// What is in the place before: the end of another one, made when it is first needed.
+    /// The initial contents of the place: the final state of another world, created on first use.
     with: Option<(Rc<World>, PathBuf)>,
     environment: Vec<(String, PathBuf)>,
 }
 
-/// All that can be run here, and why the rest cannot.
+/// All worlds that can run here, and why the others cannot.
 pub fn all(folder: &Path, album: &Path) -> Result<(Vec<World>, Vec<String>), String> {
     let (continuous, discrete) = (folder.join("log.csv"), folder.join("choices.csv"));
     log(&continuous, false)?;
@@ -136,13 +136,13 @@ pub fn all(folder: &Path, album: &Path) -> Result<(Vec<World>, Vec<String>), Str
         }
         Err(reason) => skipped.push(format!("Python's fit: {reason}")),
     }
-    // Few steps, and all that a run does in them: logs, checkpoints that are replaced and removed, the end.
+    // Few steps, but everything that a run does: logs, replaced and removed checkpoints, the end.
     let few =
         ["--agent", "bc", "--steps", "6", "--set", "log_every=2", "--set", "save_every=2", "--set", "keep=1"];
     worlds.push(train("power-train", &own, &few));
     let import = ["data", "import", &path(&continuous), "--out", "{}/log.columns", "--force"];
     worlds.push(world("import", &import));
-    // What is done with a run that is there.
+    // Commands on an existing run.
     let trained = Rc::new(train("own", &own, &["--agent", "iql", "--steps", "100", "--holdout", "0.3"]));
     let walked = Rc::new(train("walked", &["--steps", "20"], &["--set", "eval_episodes=2"]));
     let on = |base: &Rc<World>, name: &str, args: &[&str]| World {
@@ -173,7 +173,7 @@ fn agents(album: &Path) -> Result<Vec<String>, String> {
     }
 }
 
-/// An interpreter that has a module.
+/// An interpreter with a module.
 fn python(variable: &str, folder: &str, module: &str) -> Result<PathBuf, String> {
     let usual = target().join(folder).join("bin/python");
     let python = std::env::var_os(variable).map_or(usual, PathBuf::from);
@@ -185,7 +185,7 @@ fn python(variable: &str, folder: &str, module: &str) -> Result<PathBuf, String>
 }
 
 impl World {
-    /// Makes the place.
+    /// Creates the place.
     pub fn prepare(&self, place: &Path) -> Result<(), String> {
         fs::create_dir_all(place).map_err(|e| format!("{}: {e}", place.display()))?;
         let Some((base, made)) = &self.with else { return Ok(()) };
@@ -209,12 +209,12 @@ impl World {
         command
     }
 
-    /// The command from its beginning.
+    /// The initial command.
     pub fn begin(&self, place: &Path) -> Command {
         self.command(&self.args, place)
     }
 
-    /// The command as a user gives it after an interruption.
+    /// The command that a user gives after an interruption.
     pub fn go_on(&self, place: &Path) -> Command {
         let run = place.join("run");
         match self.again {
@@ -226,17 +226,17 @@ impl World {
         }
     }
 
-    /// Whether it is `album` itself, and so has album's exit codes.
+    /// Whether it is `album` itself, with album's exit codes.
     pub fn is_album(&self) -> bool {
         self.program.ends_with("album")
     }
 
-    /// Whether the command has state to save when it is asked to stop.
+    /// Whether the command saves its state when stopped.
     pub fn saves(&self) -> bool {
         matches!(self.again, Again::Resume)
     }
 
-    /// The files that do not depend on the clock or on the place.
+    /// The files that depend neither on the clock nor on the place.
     pub fn state(&self, place: &Path) -> Result<State, String> {
         let mut state = State::new();
         gather(place, place, &mut state)?;
@@ -247,7 +247,7 @@ impl World {
         Ok(state)
     }
 
-    /// Refuses an end that differs from the undisturbed one.
+    /// Refuses a final state that differs from the undisturbed one.
     pub fn same(&self, calm: &State, place: &Path) -> Result<(), String> {
         let found = self.state(place)?;
         for (name, bytes) in calm {
@@ -263,10 +263,10 @@ impl World {
         }
     }
 
-    /// Refuses files that are neither old nor new after an interruption, where a command replaces whole files.
+    /// Refuses partial files after an interruption, for commands that replace whole files.
     pub fn whole(&self, calm: &State, place: &Path) -> Result<(), String> {
         if self.saves() {
-            return Ok(()); // logs grow; the end tells
+            return Ok(()); // logs grow; only the end counts
         }
         let found = self.state(place)?;
         let written = |name: &String| !name.starts_with("run/");
@@ -279,7 +279,7 @@ impl World {
     }
 }
 
-/// Temporary files of processes that were killed: swept by their age, not by the next process.
+/// Temporary files of killed processes: removed by age, not by the next process.
 fn is_leftover(name: &str) -> bool {
     name.split('/').any(|part| part.starts_with('.') && part.ends_with(".tmp"))
 }
@@ -304,25 +304,24 @@ fn gather(root: &Path, folder: &Path, state: &mut State) -> Result<(), String> {
         if path.is_dir() {
             gather(root, &path, state)?;
         } else if let Some(bytes) = timeless(&name, &path)? {
-            // The place is part of a configuration; where it stands, its name counts.
             state.insert(name, bytes);
         }
     }
     Ok(())
 }
 
-/// The contents of a file without times; `None` where it is about nothing else.
+/// The contents of a file without times; `None` if it contains nothing else.
 fn timeless(name: &str, path: &Path) -> Result<Option<Vec<u8>>, String> {
     let file = name.rsplit('/').next().unwrap_or(name);
     let clocks = ["timing.csv", "run.lock", "manifest.json", "SHA256SUMS"];
     let of_run = name.starts_with("run/");
-    // Events hold times; a checkpoint's manifest, too. What was learned is in agent.safetensors.
+    // Events and a checkpoint's manifest contain times; the weights are in agent.safetensors.
     if (of_run && clocks.contains(&file)) || file.starts_with("events.out") {
         return Ok(None);
     }
     let bytes = fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
     if file.ends_with(".html") {
-        // A page tells times, too: it must be there to its end.
+        // A page contains times, too: it must only be complete.
         return Ok(Some(bytes.trim_ascii_end().ends_with(b"</html>").to_string().into_bytes()));
     }
     if !file.ends_with(".json") && !file.ends_with(".toml") {

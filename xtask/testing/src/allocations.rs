@@ -1,6 +1,7 @@
-//! An allocator that counts, for tests of code that must not allocate.
+//! A counting allocator, for tests of code that must not allocate.
 //!
-//! Such a test is a program of its own (`harness = false`): the thread of the usual test harness allocates whenever it likes.
+//! Such a test is a program of its own (`harness = false`), because the thread of the usual harness may
+//! allocate at any time.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,16 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counted: `#[global_allocator] static ALLOCATOR: Counting = Counting;`.
+/// The system's allocator with a counter: `#[global_allocator] static ALLOCATOR: Counting = Counting;`.
 #[derive(Debug)]
 pub struct Counting;
 
-/// Allocations of this program so far, where it has [`Counting`] for its allocator.
+/// Number of allocations of this program so far, if [`Counting`] is its allocator.
 pub fn allocations() -> usize {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-// SAFETY: passes everything on to the system's allocator.
+// SAFETY: forwards everything to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);

@@ -1,12 +1,12 @@
-//! Files that a program must write again, byte for byte.
+//! Golden files: outputs that must be reproduced byte for byte.
 
 use std::path::Path;
 
-/// Compares a text with a file; with `ALBUM_BLESS=1` in the environment it is written there instead.
+/// Compares text with a file; with `ALBUM_BLESS=1` in the environment, writes it there instead.
 ///
 /// # Panics
 ///
-/// If they differ, with the first line that does.
+/// If they differ, naming the first different line.
 #[track_caller]
 pub fn golden(path: &Path, actual: &str) {
     let shown = path.display();

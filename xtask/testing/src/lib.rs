@@ -1,5 +1,5 @@
-//! What the tests of several crates share: counted allocations, golden files, and tests that need something the machine may
-//! not have, which are skipped aloud, or failed where it was promised.
+//! Test helpers shared by several crates: counted allocations, golden files, and tests that need something
+//! the machine may lack, which are visibly skipped, or fail if it is required.
 //!
 //! `cargo xtask test` lists what was skipped. `ALBUM_REQUIRE=slurm,browser,python,strace` turns a skip into a failure.
 //!
@@ -23,7 +23,7 @@ use std::io::Write;
 /// The variable that lists what must not be skipped.
 pub const REQUIRE: &str = "ALBUM_REQUIRE";
 
-/// The variable that names the file to which skipped tests are added, a line each.
+/// The variable with the file to which skipped tests are appended, one per line.
 pub const LOG: &str = "ALBUM_SKIP_LOG";
 
 /// Whether `ALBUM_REQUIRE` lists this need.
@@ -31,7 +31,7 @@ pub fn required(need: &str) -> bool {
     std::env::var(REQUIRE).is_ok_and(|needs| needs.split(',').any(|listed| listed.trim() == need))
 }
 
-/// Notes that the running test is skipped for want of `need`; the caller returns.
+/// Reports that the running test is skipped because `need` is missing; the caller returns.
 ///
 /// # Panics
 ///

@@ -1,7 +1,7 @@
 //! Measures the paper's cost table on this machine, for every agent.
 //!
-//! Every measurement has its own process, so that peak memory is that of one agent, and the agents take turns round by
-//! round, so that a machine that slows down for a while slows all of them down.
+//! Every measurement runs in its own process, so that peak memory is that of one agent, and the agents take
+//! turns, so that a temporary slowdown of the machine affects all of them.
 
 use super::{median, peak_mib, time_steps};
 use crate::cost::{ACTOR_EVERY_STEP, AgentCost, Costs, StepTime};
@@ -17,16 +17,16 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::Command;
 
-/// What to measure.
+/// The measurements of `album bench cost`.
 #[derive(Clone, Debug)]
 pub struct CostBench {
     /// Names of agents, or [`ACTOR_EVERY_STEP`]; empty for all.
     pub agents: Vec<String>,
-    /// Numbers of threads; 0 means all processors.
+    /// Thread counts; 0 means all processors.
     pub threads: Vec<usize>,
-    /// Seeds, one a round in which all agents take turns.
+    /// Number of seeds, one per round; all agents take turns within a round.
     pub rounds: usize,
-    /// Steps to time in a round.
+    /// Steps to time per round.
     pub steps: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for CostBench {
     }
 }
 
-/// What one process measures: it is started as `album bench cost --measure` and prints this as JSON.
+/// The measurement of one process, which is started as `album bench cost --measure` and prints this as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Measured {
     ms_per_step: f64,
@@ -44,8 +44,8 @@ pub struct Measured {
 }
 
 impl CostBench {
-    /// Measures everything in processes of `album`, the program. `progress` receives what is measured next, and how many
-    /// measurements of how many are done.
+    /// Measures everything in processes of the program `album`. `progress` receives the next measurement, and
+    /// how many of how many are done.
     pub fn run(&self, album: &Path, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<Costs, Error> {
         let names = names(&self.agents)?;
         let mut threads: Vec<usize> =
@@ -53,7 +53,7 @@ impl CostBench {
         threads.sort_unstable();
         threads.dedup();
         let all = self.rounds * names.len() * threads.len();
-        // By agent, by number of threads, by seed.
+        // By agent, by thread count, by seed.
         let mut measured: Vec<Vec<Vec<Measured>>> =
             names.iter().map(|_| threads.iter().map(|_| Vec::new()).collect()).collect();
         let mut done = 0;
@@ -71,7 +71,7 @@ impl CostBench {
     }
 }
 
-/// The agents asked for, or all of them.
+/// The requested agents, or all.
 fn names(asked: &[String]) -> Result<Vec<String>, Error> {
     let mut all: Vec<&str> = AGENTS.iter().map(|kind| kind.name).collect();
     all.push(ACTOR_EVERY_STEP);
@@ -99,7 +99,7 @@ fn learner(name: &str, threads: usize, seed: u64) -> Result<(Learner, Dataset), 
 pub fn measure(name: &str, threads: usize, seed: u64, steps: usize) -> Result<Measured, Error> {
     let (mut agent, data) = learner(name, threads, seed)?;
     let (laps, _) = time_steps(&mut agent, &data, steps)?;
-    // The mean of an even and an odd step, because some agents do not do the same at both.
+    // The mean of an even and an odd step, because some agents alternate.
     let pairs = laps.chunks(2).map(|laps| laps.iter().map(|lap| lap.whole).sum::<f64>() / laps.len() as f64);
     Ok(Measured { ms_per_step: 1e3 * median(pairs), peak_rss_mib: peak_mib().unwrap_or(f64::NAN) })
 }
@@ -145,7 +145,7 @@ fn cost(name: &str, threads: &[usize], measured: &[Vec<Measured>]) -> Result<Age
 }
 
 impl Costs {
-    /// For a terminal.
+    /// The table for a terminal.
     pub fn text(&self) -> String {
         let (table, seeds) = (self.table().to_text(), self.seeds);
         format!("{table}antmaze-large sizes, default settings, medians and deviations over {seeds} seeds")

@@ -1,4 +1,4 @@
-//! How long a training step takes on this machine, at the sizes of antmaze-large, and an exact solution.
+//! Times training steps at the sizes of antmaze-large, and exact solutions, on this machine.
 
 pub mod cost;
 pub mod on_device;
@@ -10,14 +10,14 @@ use album_agents::{Agent, Learner};
 use album_data::{Batch, Dataset, Sampler, Segments};
 use std::time::Instant;
 
-/// Seconds of an update as training does it.
+/// Time of a training step in seconds.
 struct Lap {
     whole: f64,
-    /// Of these, seconds spent on sampling and gathering the batch.
+    /// The part spent on sampling and gathering the batch.
     sampling: f64,
 }
 
-/// Times `steps` updates, after a few to warm up, and returns them with their last batch.
+/// Times `steps` updates after a warm-up, and returns the times and the last batch.
 fn time_steps(agent: &mut Learner, data: &Dataset, steps: usize) -> Result<(Vec<Lap>, Batch), Error> {
     const WARM_UP: usize = 6;
     let segments = Segments::new(agent.segments()).map_err(|e| Error::Config(e.to_string()))?;
@@ -39,7 +39,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     album_stats::median(values).unwrap_or(f64::NAN)
 }
 
-/// The largest resident memory of this process so far in MiB, where /proc has it.
+/// Peak resident memory of this process so far in MiB, if /proc has it.
 pub fn peak_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix("kB")?.trim();

@@ -1,4 +1,4 @@
-//! One ALBUM update on a device: what an owner of a GPU measures, and can send in.
+//! Times one ALBUM update on a device.
 
 use super::step::{Size, learner};
 use super::{median, time_steps};
@@ -9,30 +9,30 @@ use album_nn::Pool;
 use album_xla::Device;
 use serde::Serialize;
 
-/// What [`measure`] found.
+/// The result of [`measure`].
 #[derive(Debug, Serialize)]
 pub struct DeviceTimes {
     device: String,
-    /// In the plugin's words.
+    /// The plugin's description of itself.
     runtime: String,
     batch: usize,
     width: usize,
     ms_per_step: f64,
-    /// Counted from the shapes, no row left out.
+    /// Counted from the shapes of all products, counting all rows.
     gflop_per_step: f64,
-    /// The share of the step that sampling and gathering the batch take.
+    /// Fraction of the step spent on sampling and gathering the batch.
     sampling_share: f64,
     parameters: usize,
-    /// Lines of the program in StableHLO.
+    /// Length of the StableHLO program in lines.
     program_lines: usize,
     compile_seconds: f64,
-    /// What the compiler says that the program needs, arguments included.
+    /// The compiler's estimate of the program's memory, including arguments.
     program_peak_mib: Option<f64>,
-    /// What the device says that was in use at most, where it counts.
+    /// Peak memory in use according to the device, if it reports it.
     device_peak_mib: Option<f64>,
 }
 
-/// Times `rounds` steps of a size.
+/// Times `rounds` steps.
 pub fn measure(size: Size, rounds: usize, device: &Device) -> Result<DeviceTimes, Error> {
     let data = antmaze_large(20)?;
     let mut agent = learner(size, &data, &Pool::new(size.threads))?;
@@ -60,7 +60,7 @@ pub fn measure(size: Size, rounds: usize, device: &Device) -> Result<DeviceTimes
 }
 
 impl DeviceTimes {
-    /// For a terminal.
+    /// The table for a terminal.
     pub fn text(&self) -> String {
         let mib = |mib: Option<f64>| mib.map_or("unknown".into(), |mib| format!("{mib:.0} MiB"));
         format!(

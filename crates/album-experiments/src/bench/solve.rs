@@ -1,4 +1,4 @@
-//! The exact solvers against SciPy's linprog in the same run, and how they scale.
+//! The exact solvers against SciPy's linprog in interleaved rounds, and how they scale.
 
 use super::{median, peak_mib};
 use album::Error;
@@ -18,7 +18,7 @@ const OMEGA_Q: f64 = 0.1;
 const OMEGA_V: f64 = 0.05;
 const PEER: &str = include_str!("lblp_scipy.py");
 
-/// What [`measure`] found.
+/// The result of [`measure`].
 #[derive(Debug, Serialize)]
 pub struct SolveTimes {
     rounds: usize,
@@ -29,10 +29,10 @@ pub struct SolveTimes {
 #[derive(Debug, Serialize)]
 struct Timing {
     solver: String,
-    /// Median seconds of counting and assembly, and of the whole with solution (and certificate).
+    /// Median seconds for counting and assembly, and in total with the solution (and certificate).
     assembly: f64,
     seconds: f64,
-    /// How many times faster than SciPy, where that was measured.
+    /// Speed-up over SciPy, if that was measured.
     times_faster_than_scipy: Option<f64>,
     objective: f64,
 }
@@ -45,12 +45,13 @@ struct Scaling {
     policies: usize,
     seconds: f64,
     microseconds_per_pair: f64,
-    /// Peak memory of the process so far; `None` if the system does not say.
+    /// Peak memory of the process so far; `None` if the system does not report it.
     peak_mib: Option<f64>,
 }
 
-/// Times the solvers in interleaved rounds, with HiGHS if this build has it and with SciPy if a Python is given; then the
-/// structural one on worlds of these sizes. `progress` receives the current task and the share that is done.
+/// Times the solvers in interleaved rounds, with HiGHS if this build has it and with SciPy if a Python is
+/// given; then the structural solver on worlds of these sizes. `progress` receives the current task and the
+/// completed fraction.
 pub fn measure(
     rounds_wanted: usize,
     sizes: &[usize],
@@ -66,7 +67,7 @@ pub fn measure(
         solvers.push(("highs", Solver::Highs));
     }
     let mut peer = python.map(|python| Peer::start(python, &data)).transpose()?;
-    // (assembly, whole, objective) of every round; SciPy's last.
+    // (assembly, total, objective) of every round; SciPy's last.
     let mut rounds: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); solvers.len() + 1];
     for round in 0..rounds_wanted {
         progress(
@@ -175,7 +176,7 @@ impl Peer {
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let from = from.ok_or_else(|| Error::Tool("the peer has no output".into()))?;
         let mut peer = Peer { child, to, from: BufReader::new(from), folder };
-        peer.line()?; // its versions; also: imports are done
+        peer.line()?; // its versions, sent once its imports are done
         Ok(peer)
     }
 
@@ -190,7 +191,7 @@ impl Peer {
     }
 
     fn round(&mut self) -> Result<Round, Error> {
-        let broken = |e: std::io::Error| Error::Tool(format!("the SciPy peer went away: {e}"));
+        let broken = |e: std::io::Error| Error::Tool(format!("the SciPy peer exited: {e}"));
         if let Some(to) = &mut self.to {
             to.write_all(b"go\n").and_then(|()| to.flush()).map_err(broken)?;
         }
@@ -206,14 +207,14 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.to = None; // end of input: the peer leaves its loop
+        self.to = None; // end of input: the peer exits
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
 impl SolveTimes {
-    /// The measurement for people.
+    /// The table for a terminal.
     pub fn text(&self) -> String {
         let report = self;
         let table = report.solvers.iter().fold(

@@ -1,4 +1,4 @@
-//! One ALBUM update as training does it, sampling included, and how it grows.
+//! Times one ALBUM training step, including sampling, and how it scales.
 
 use super::{median, peak_mib, time_steps};
 use album::Error;
@@ -11,18 +11,18 @@ use album_nn::{Pool, product_rate};
 use album_report::table::Table;
 use serde::Serialize;
 
-/// The sizes of a step.
+/// The sizes that determine the time of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Worker threads; 0 means all processors.
     pub threads: usize,
-    /// Rows in a batch.
+    /// Batch size.
     pub batch: usize,
     /// Width of the four hidden layers.
     pub width: usize,
 }
 
-/// What [`measure`] found.
+/// The result of [`measure`].
 #[derive(Debug, Serialize)]
 pub struct StepTimes {
     #[serde(flatten)]
@@ -41,15 +41,15 @@ struct Timing {
     batch: usize,
     width: usize,
     ms_per_step: f64,
-    /// Counted from the shapes, no row left out.
+    /// Counted from the shapes of all products, counting all rows.
     gflop_per_step: f64,
-    /// The share of this machine's measured GEMM rate that a step reaches.
+    /// Fraction of this machine's measured GEMM rate that a step reaches.
     gemm_share: f64,
-    /// The share of the step that sampling and gathering the batch take.
+    /// Fraction of the step spent on sampling and gathering the batch.
     sampling_share: f64,
 }
 
-/// Times `rounds` steps of a size; with `sweep` also how the time grows with batch, width and threads.
+/// Times `rounds` steps; with `sweep`, also how the time scales with batch size, width and threads.
 pub fn measure(size: Size, rounds: usize, sweep: bool) -> Result<StepTimes, Error> {
     let data = antmaze_large(20)?;
     let rate = product_rate(&Pool::new(1));
@@ -67,7 +67,7 @@ pub fn measure(size: Size, rounds: usize, sweep: bool) -> Result<StepTimes, Erro
         let widths = [128, 256, 512, 1024, 2048].map(|width| Size { threads, batch: 256, width });
         let counts = (1..=threads).map(|threads| Size { threads, batch: 256, width: 512 });
         for size in batches.into_iter().chain(widths).chain(counts) {
-            // The large ones take seconds; a few rounds are enough.
+            // The large sizes take seconds; a few rounds are enough.
             let rounds = if size.batch * size.width > 512 * 1024 { 5 } else { 15 };
             times.sweep.push(time(size, rounds, &data, rate)?.0);
         }
@@ -75,7 +75,7 @@ pub fn measure(size: Size, rounds: usize, sweep: bool) -> Result<StepTimes, Erro
     Ok(times)
 }
 
-/// ALBUM with networks of a size.
+/// An ALBUM agent with networks of this size.
 pub(super) fn learner(size: Size, data: &Dataset, pool: &Pool) -> Result<Learner, Error> {
     let paper = Config::default();
     let common = Common { hidden: vec![size.width; 4], batch_size: size.batch, ..paper.common };
@@ -101,7 +101,7 @@ fn time(size: Size, rounds: usize, data: &Dataset, rate: f64) -> Result<(Timing,
 }
 
 impl StepTimes {
-    /// For a terminal.
+    /// The table for a terminal.
     pub fn text(&self) -> String {
         let header = ["threads", "batch", "width", "ms/step", "GFLOP", "share of GEMM rate", "sampling"];
         let table = std::iter::once(&self.step).chain(&self.sweep).fold(Table::new(header), |table, t| {

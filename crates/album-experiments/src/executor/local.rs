@@ -1,4 +1,4 @@
-//! Runs side by side on this machine, each in its own process.
+//! Parallel runs on this machine, each in its own process.
 
 use super::{Assignment, Event, Executor, Outcome, arguments};
 use crate::job::Job;
@@ -14,34 +14,34 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Pause between two polls of the processes.
+/// Polling interval of the processes.
 const LOOK: Duration = Duration::from_millis(100);
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// This machine.
+/// Executes runs on this machine.
 #[derive(Clone, Debug)]
 pub struct Local {
-    /// Runs side by side; by cores and memory if not given.
+    /// Number of parallel runs; by cores and memory if not given.
     pub jobs: Option<usize>,
-    /// Memory in GiB for all of them; what is available if not given.
+    /// Memory in GiB for all of them; the available memory if not given.
     pub memory: Option<f64>,
-    /// Raised when the runs are to save their state and stop.
+    /// Raised to make the runs save their state and stop.
     pub stop: StopFlag,
 }
 
-/// A share of the machine for each of several runs.
+/// The resources of each of several parallel runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Share {
-    /// Runs side by side.
+    /// Number of parallel runs.
     jobs: usize,
-    /// Threads of each.
+    /// Threads per run.
     threads: usize,
-    /// Processes with environments of each.
+    /// Environment processes per run.
     workers: usize,
 }
 
-/// Divides the machine: one run for each core, because two runs with a thread each are faster than one with two after
-/// the other; fewer where memory is short.
+/// Divides the machine: one run per core, because two single-threaded runs in parallel are faster than two
+/// two-threaded ones in sequence; fewer if memory is short.
 fn share(
     plan: &Plan,
     waiting: usize,
@@ -53,7 +53,7 @@ fn share(
     let alone = plan.runs.iter().any(|run| matches!(run.work, Work::Command(_)));
     let mut jobs = match limits.jobs {
         Some(jobs) => jobs.max(1),
-        // A command may measure time, so nothing runs beside it.
+        // A command may measure time, so nothing runs in parallel with it.
         None if alone => 1,
         None => (cores / resources.threads.max(1)).max(1),
     };
@@ -77,7 +77,7 @@ fn share(
             }
             if fit < jobs {
                 observer(Event::Note(format!(
-                    "{fit} runs side by side instead of {jobs}: each needs about {most:.1} GiB of {budget:.1}"
+                    "{fit} runs in parallel instead of {jobs}: each needs about {most:.1} GiB of {budget:.1}"
                 )));
                 jobs = fit;
             }
@@ -89,18 +89,18 @@ fn share(
     Ok(Share { jobs, threads: or(resources.threads), workers: or(resources.workers) })
 }
 
-/// Networks, optimiser and batches of the largest agent at the paper's sizes, generously.
+/// A generous bound on networks, optimiser and batches of the largest agent at the paper's sizes.
 const RUN_GIB: f64 = 0.4;
-/// A Python with MuJoCo.
+/// A Python process with MuJoCo.
 const WORKER_GIB: f64 = 0.4;
-/// An npz file is compressed and its columns are converted while they are read.
+/// An npz file is compressed, and its columns are converted while being read.
 const COPIES: f64 = 3.0;
 
 fn size_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| if data.is_file() { data.len() } else { 0 })
 }
 
-/// Available memory, where the system reports it; a tenth is left to others.
+/// Available memory, if the system reports it; a tenth is left to others.
 fn available_gib() -> Option<f64> {
     Some(0.9 * album_base::machine::available()? as f64 / GIB)
 }
@@ -123,7 +123,7 @@ impl Executor for Local {
             return Ok(Outcome::Done);
         }
         observer(Event::Note(format!(
-            "{}: {} of {} runs to do, {} side by side with {} thread{} each",
+            "{}: {} of {} runs to do, {} in parallel with {} thread{} each",
             plan.name(),
             queue.len(),
             plan.runs.len(),
@@ -139,7 +139,7 @@ impl Executor for Local {
         let mut steps = Steps::read(plan, &queue, results);
         observer(Event::Total(steps.total));
         let mut processes: Vec<Process<'_>> = Vec::new();
-        // Other processes work on these: they are polled later, so that no run is done twice.
+        // Runs that other processes work on: polled later, so that no run is done twice.
         let mut elsewhere: Vec<&PlannedRun> = Vec::new();
         let mut asked = false;
         loop {
@@ -206,7 +206,7 @@ impl Executor for Local {
     }
 }
 
-/// Steps done by every run; only runs at work are read again.
+/// Steps done by every run; only active runs are read again.
 struct Steps<'a> {
     by_run: HashMap<&'a str, u64>,
     total: u64,
@@ -254,14 +254,15 @@ fn start<'a>(
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(errors);
-    // Ctrl-C goes to the whole group of a terminal; the runs hear of it from here, once.
+    // Ctrl-C reaches the whole process group of a terminal; in their own group, the runs are signalled only
+    // from here, once.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let child = command.spawn().map_err(Error::io(work.album))?;
     Ok(Process { run, child, since: Instant::now() })
 }
 
-/// The line about a run that has ended. A run that was killed could not note why, so this does.
+/// The message about a run that has ended. A killed run could not record its failure, so this does.
 fn note(process: &Process<'_>, code: Option<i32>, results: &Results) -> Result<String, Error> {
     let id = &process.run.id;
     let time = seconds(process.since.elapsed().as_secs_f64());
@@ -276,7 +277,7 @@ fn note(process: &Process<'_>, code: Option<i32>, results: &Results) -> Result<S
             if code.is_none() || !matches!(results.state(process.run), State::Failed(_)) {
                 let message = match code {
                     Some(code) => format!("exit code {code}"),
-                    None => "ended by a signal, perhaps for want of memory".into(),
+                    None => "killed by a signal, perhaps out of memory".into(),
                 };
                 let code = code.and_then(|code| u8::try_from(code).ok());
                 results.fail(id, &FailureNote { code, message })?;
@@ -298,7 +299,7 @@ fn terminate(child: &Child) {
 #[cfg(not(unix))]
 fn terminate(_child: &Child) {}
 
-/// A run that loses its executor saves its state and stops, instead of going on unseen.
+/// Makes a run that loses its executor save its state and stop, instead of continuing unattended.
 pub fn follow(parent: u32) {
     #[cfg(target_os = "linux")]
     {

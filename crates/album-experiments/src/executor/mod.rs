@@ -1,5 +1,5 @@
-//! Executors: they do the runs of a plan on this machine or on a cluster. Each run is a process of album with a
-//! [`Job`](crate::job::Job) of its own.
+//! Executors run a plan on this machine or on a cluster. Each run is an album process with its own
+//! [`Job`](crate::job::Job).
 
 mod local;
 pub mod slurm;
@@ -15,27 +15,28 @@ use std::path::Path;
 
 /// Executes the runs of a plan, or submits them to a queue.
 pub trait Executor {
-    /// Executes every run that is not finished. A failed run stops no other; its failure is noted in the results.
+    /// Executes every unfinished run. A failed run does not stop the others; its failure is recorded in the
+    /// results.
     fn execute(&self, work: &Assignment<'_>, observer: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error>;
 }
 
-/// What an executor is asked to do.
+/// The task of an executor.
 #[derive(Debug)]
 pub struct Assignment<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// What the plan was made of.
+    /// The request that the plan was expanded from.
     pub request: &'a Request,
-    /// Where results go.
+    /// The results folder.
     pub results: &'a Results,
-    /// The program that does jobs.
+    /// The program that executes jobs.
     pub album: &'a Path,
-    /// What a run may use; zeros leave it to the executor.
+    /// Resources per run; zeros leave the choice to the executor.
     pub resources: &'a Resources,
 }
 
 impl<'a> Assignment<'a> {
-    /// The runs that are not finished.
+    /// The unfinished runs.
     pub fn open(&self) -> Vec<&'a PlannedRun> {
         let listing = self.results.list();
         self.plan.runs.iter().filter(|run| !matches!(listing.state(run), State::Finished)).collect()
@@ -47,33 +48,33 @@ impl<'a> Assignment<'a> {
 pub enum Outcome {
     /// Every run was tried.
     Done,
-    /// The runs wait in a queue.
+    /// The runs are queued.
     Submitted(Submission),
 }
 
 /// Progress of an executor.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// Something happened that is worth a line.
+    /// A message for the user.
     Note(String),
     /// A run has started.
     Started(&'a PlannedRun),
     /// A run has reached a step.
     Step(&'a PlannedRun, u64),
-    /// A run has ended, well or not.
+    /// A run has ended, successfully or not.
     Ended(&'a PlannedRun),
-    /// Steps done by all runs of the plan together.
+    /// Total steps done by all runs of the plan.
     Total(u64),
 }
 
-/// The arguments of album for the job in a file.
+/// The arguments of album for a job file.
 fn arguments(job: &Path, resources: &Resources) -> Vec<OsString> {
     let mut all = resource_arguments(resources);
     all.extend(["--job".into(), job.into()]);
     all
 }
 
-/// The arguments that all jobs have in common.
+/// The arguments common to all jobs.
 fn resource_arguments(resources: &Resources) -> Vec<OsString> {
     let mut all: Vec<OsString> = vec!["reproduce".into()];
     all.extend(["--threads".into(), resources.threads.to_string().into()]);

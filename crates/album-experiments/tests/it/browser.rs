@@ -1,4 +1,4 @@
-//! The page in a real browser without network: everything is there, light, dark and printed.
+//! The page in a real browser without network: complete in light, dark and print mode.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use crate::common;
@@ -8,7 +8,7 @@ use common::{study, sweep};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Chromium in the path.
+/// A Chromium in PATH.
 fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -20,7 +20,7 @@ fn browser() -> Option<PathBuf> {
 fn open(browser: &Path, profile: &Path, page: &Path, arguments: &[&str]) -> Vec<u8> {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1300,5000"])
-        // No name is ever resolved, so nothing can be loaded from elsewhere.
+        // No name is resolved, so nothing can be loaded from elsewhere.
         .args(["--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--no-first-run"])
         .arg(format!("--user-data-dir={}", profile.display()))
         .args(arguments)
@@ -38,7 +38,7 @@ fn every_figure_and_table_is_shown() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    // Where pictures are to be looked at.
+    // Where to keep screenshots for inspection.
     let out =
         std::env::var_os("ALBUM_SCREENSHOTS").map_or_else(|| folder.path().join("report"), PathBuf::from);
     let mut cost = study("cost", Some("cost"), Vec::new());

@@ -53,7 +53,7 @@ fn seeds_and_protocols_are_the_papers() {
             continue;
         };
         let specs = experiment.specs(Scale::Paper).unwrap();
-        // Baselines of other papers have whatever seeds those had; what this paper measured has its own.
+        // Baselines from other papers have their own numbers of seeds; what this paper measured has its own.
         for row in published.rows(table).unwrap().iter().filter(|row| row.is_score()) {
             let Some(expected) = row.seeds.filter(|_| row.source == "album" || name == "chunking") else {
                 continue;
@@ -74,7 +74,7 @@ fn seeds_and_protocols_are_the_papers() {
     }
 }
 
-/// One run that several variants look at is one run in every count.
+/// A run that several variants share counts once everywhere.
 #[test]
 fn runs_are_counted_once() {
     for (name, runs) in [("steps-3m", 80), ("critic", 80), ("main", 4400), ("cost", 1), ("ifql-album", 240)] {
@@ -128,7 +128,7 @@ fn mistakes_are_named() {
     assert!(matches!(Experiment::find("no/such.toml"), Err(ExperimentError::Io { .. })));
 }
 
-/// The experiments that do not come with the program are files like any user's.
+/// Experiments that are not built in are files like any user's.
 #[test]
 fn those_of_a_short_budget_are_valid() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/short");
@@ -141,6 +141,6 @@ fn those_of_a_short_budget_are_valid() {
         runs.push((experiment.name.clone(), experiment.specs(scale).unwrap().len()));
     }
     runs.sort();
-    // Two variants of the second are one run: that of the agent and that of its data.
+    // Two variants of the second share a run: the agent's values and its data's.
     assert_eq!(runs, [("cube-single".to_owned(), 6), ("manipulation".to_owned(), 2 * 4)]);
 }

@@ -1,4 +1,4 @@
-//! What is measured of runs, on directories with known numbers.
+//! Metrics of runs, on directories with known numbers.
 #![allow(clippy::unwrap_used)]
 
 use crate::common;
@@ -22,7 +22,7 @@ fn success_by_each_protocol() {
     close(values(&arm, Protocol::LastThree, "success"), 40.0);
     close(values(&arm, Protocol::Final, "steps_to_half_success"), 1000.0);
     close(values(&arm, Protocol::Final, "condition"), 2.5 * 0.005 + 2.0);
-    // A target that carries gradient counts less.
+    // Without stop_gradient the target counts less.
     let stopped = arm.runs[0].records.clone().unwrap();
     let config = stopped.config.replace("[album]", "[album]\nk = 10\nstop_gradient = false");
     arm.runs[0].records = Some(album_train::Records { config, ..stopped.clone() });
@@ -49,7 +49,7 @@ fn unfinished_and_failed_runs_do_not_count() {
     let mut arm = arm("ALBUM", "", "x", runs);
     assert_eq!(values(&arm, Protocol::Final, "success"), [(0, 40.0)]);
     assert!(values(&arm, Protocol::Final, "steps_to_half_success").is_empty());
-    // A run that goes on has been where a third of the steps is looked at.
+    // An unfinished run counts at an earlier step that it has passed.
     arm.at = Some(1000);
     assert_eq!(values(&arm, Protocol::Final, "success"), [(0, 10.0), (1, 10.0)]);
     arm.at = Some(5000);
@@ -98,11 +98,11 @@ fn a_line_beside_the_paper() {
     assert_eq!(of(&runs, None, "").mean(), Some(90.0));
     assert!(matches!(of(&runs, None, "").reference, Reference::Same(row) if row.table == "per-task"));
     assert!(matches!(of(&runs, None, "gamma=0.5").reference, Reference::None));
-    // Where nothing overlaps, it is outside; with one seed it is undetermined.
+    // Without overlap it is outside; with one seed it is undetermined.
     let low = vec![run(3, 0.5), run(4, 0.52)];
     assert_eq!(of(&low, None, "").verdict(), Some(Verdict::Outside));
     assert_eq!(of(&runs[..1], None, "").verdict(), Some(Verdict::Undetermined));
-    // By n - 1 where the paper does.
+    // Divides by n - 1 where the paper does.
     assert_eq!(of(&runs, Some("steps-3m"), "steps=1000000").divisor, Divisor::Count);
     let giant = "antmaze-giant-navigate-singletask-task1-v0";
     let study = study("s", Some("steps-3m"), vec![arm("1M", "steps=1000000", giant, runs)]);
@@ -135,7 +135,7 @@ fn averages_are_of_complete_seeds_and_the_papers_tasks() {
         matches!(&average.reference, Reference::Same(row) if row.task == "average" && row.table == "main")
     );
     assert!(matches!(&found[0].reference, Reference::Same(row) if row.table == "per-task"));
-    // One task more: an average over all, which is not the paper's of ten environments.
+    // With one more task: an average over all, which is not the paper's over ten environments.
     let task = "scene-play-singletask-task2-v0";
     let runs = (0..2).map(|seed| {
         Fake { task, seed, ..Fake::default() }.write(&folder.path().join(format!("scene-{seed}")))
@@ -159,7 +159,7 @@ fn the_papers_mean_is_shown_where_it_was_asked_for() {
     let main = of(Some("main"), "");
     assert_eq!(main.reference, Reference::Elsewhere(43.4));
     assert_eq!((main.difference(), main.verdict()), (None, None));
-    // Value maps name no table, so 66.0 of cube-single has no place beside them.
+    // Value maps name no table, so the 66.0 of cube-single does not apply to them.
     assert_eq!(of(None, "lambda_b=1000;lambda_e=1000;lambda_k=0").reference, Reference::None);
     assert_eq!(of(None, "").reference, Reference::None);
 }
@@ -185,7 +185,7 @@ fn equal_seeds_have_no_interval() {
     assert!(several.interval.is_some() && text.contains("50.0 to 70.0"), "{text}");
 }
 
-/// The numbers of the paper, as runs: -16 % and -87 % of its text, and the Delta columns.
+/// The paper's numbers as runs: -16 % and -87 % of its text, and the Delta columns.
 #[test]
 fn changes_against_the_baseline_are_computed() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +228,7 @@ fn changes_against_the_baseline_are_computed() {
     assert!(all.contains("−86.8") && all.ends_with("−87"), "{all}");
     let antmaze = line("no target", "antmaze-large-navigate 1");
     assert!(antmaze.contains("−39.8") && antmaze.ends_with("−39.8"), "{antmaze}");
-    // The paper's form: variants beside each other, best in bold, second underlined.
+    // The paper's layout: variants side by side, best in bold, second underlined.
     let wide = made.iter().find(|table| table.name == "side-by-side").unwrap().table.to_latex();
     let scene = wide.lines().find(|line| line.starts_with("scene-play 2")).unwrap();
     assert!(scene.contains("& \\underline{52.0 $\\pm$ 1.0} & \\textbf{66.8 $\\pm$ 1.0} & 7.8"), "{scene}");

@@ -1,4 +1,4 @@
-//! Plans, the folder of their results, and what it costs to look at it.
+//! Plans, their results folder, and the cost of reading its status.
 #![allow(clippy::unwrap_used)]
 
 use album_experiments::job::Job;
@@ -11,7 +11,7 @@ fn plan(name: &str, scale: Scale) -> Plan {
     Plan::new(Experiment::find(name).unwrap(), scale, &Selection::default()).unwrap()
 }
 
-/// The paper's largest plan. Each state of a run is there: waiting, finished, interrupted, failed.
+/// The paper's largest plan, with runs in every state: waiting, finished, interrupted, failed.
 #[test]
 fn the_status_of_thousands_of_runs_takes_milliseconds() {
     let folder = tempfile::tempdir().unwrap();
@@ -23,7 +23,7 @@ fn the_status_of_thousands_of_runs_takes_milliseconds() {
         let path = results.run(&run.id);
         if k < 4000 {
             std::fs::create_dir(&path).unwrap();
-            // Logs of a long run, which must not be read whole.
+            // Logs of a long run, which must not be read completely.
             if k % 100 == 0 {
                 let lines: String = (1..2000).map(|n| format!("{},{n}\n", n as f64 / 50.0)).collect();
                 std::fs::write(path.join("timing.csv"), format!("seconds,step\n{lines}")).unwrap();
@@ -50,7 +50,7 @@ fn the_status_of_thousands_of_runs_takes_milliseconds() {
         "{}",
         text.lines().next().unwrap()
     );
-    // The quickest of several: other tests use the same processors.
+    // The fastest of several, because other tests use the same processors.
     let quickest = (0..20).map(|_| read().0).min().unwrap();
     assert!(quickest < Duration::from_millis(50), "{quickest:?}");
 }
@@ -66,12 +66,12 @@ fn a_run_that_another_command_finished_is_finished() {
     let listing = results.list();
     assert!(matches!(listing.state(&plan.runs[0]), State::Finished));
     assert!(matches!(listing.state(&plan.runs[1]), State::Waiting));
-    // A note of a run that somebody removed says nothing.
+    // The mark of a run whose directory was removed is ignored.
     results.mark_finished(&plan.runs[1].id).unwrap();
     assert!(matches!(results.list().state(&plan.runs[1]), State::Waiting));
 }
 
-/// What `--list` says is what a dry run lists.
+/// `--list` and a dry run agree.
 #[test]
 fn counts_are_those_of_the_plans() {
     for name in names() {
@@ -84,7 +84,7 @@ fn counts_are_those_of_the_plans() {
     }
 }
 
-/// A budget chooses no preset: the networks are those of the task unless the file names others.
+/// A budget does not choose a preset: the networks are the task's unless the file names others.
 #[test]
 fn scale_and_preset_are_two_things() {
     let text = "[paper]\nseeds = 1\ntasks = { pointmaze-medium-navigate = [1] }\n[paper.set]\nsteps = 30_000\n\
@@ -136,7 +136,7 @@ fn jobs_read_back() {
     assert!(Job::read(&file).unwrap_err().to_string().contains("not a job of `album reproduce`"));
 }
 
-/// Only what the file format lists can be run.
+/// Only commands in the file format can be run.
 #[test]
 fn commands_are_an_allow_list() {
     let message = |command: &str| {

@@ -1,4 +1,4 @@
-//! The published tables agree with themselves and with each other.
+//! The published tables are consistent with themselves and with each other.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ const TASKS: [&str; 5] = ["1", "2", "3", "4", "5"];
 const ABLATED: [(&str, &str); 3] =
     [("antmaze-large-navigate", "1"), ("scene-play", "2"), ("puzzle-3x3-play", "4")];
 
-/// A success rate as it was before the paper rounded it: of 400 episodes (or 200), so .2 was .25 and .8 was .75.
+/// A success rate before the paper's rounding: of 400 episodes (or 200), so .2 was .25 and .8 was .75.
 fn unrounded(row: &PublishedRow) -> f64 {
     let tenths = (row.mean * 10.0).round();
     match (row.source.as_str(), tenths.rem_euclid(10.0)) {
@@ -45,7 +45,7 @@ fn tasks_mean(published: &Published, table: &str, environment: &str, method: &st
     mean(TASKS.map(|task| unrounded(published.score(table, environment, task, method, setting).unwrap())))
 }
 
-/// Equal to the digit that is given, where a half may have been rounded either way.
+/// Equal to the digit given, where a half may have been rounded either way.
 fn agrees(recomputed: f64, given: f64) -> bool {
     (recomputed - given).abs() < 0.05 + 1e-9
 }
@@ -80,7 +80,7 @@ fn everything_is_there() {
         for method in METHODS {
             for task in TASKS {
                 let row = published.score("per-task", environment, task, method, "").unwrap();
-                // Only the paper's own method has a deviation and runs of a known number.
+                // Only the paper's own method has a standard deviation and a known number of runs.
                 let own = method == "ALBUM";
                 assert_eq!((row.std.is_some(), row.seeds), (own, own.then_some(8)), "{row:?}");
                 assert!((0.0..=100.0).contains(&row.mean));
@@ -89,7 +89,7 @@ fn everything_is_there() {
     }
 }
 
-/// Every average of the main table from the table of tasks, and the averages of those.
+/// Recomputes every average of the main table from the table of tasks, and the averages of those.
 #[test]
 fn main_averages() {
     let published = Published::load().unwrap();
@@ -97,7 +97,7 @@ fn main_averages() {
         for environment in ENVIRONMENTS {
             let given = published.score("main", environment, "average", method, "").unwrap().mean;
             let recomputed = tasks_mean(&published, "per-task", environment, method, "");
-            // The paper's slip, in two tables.
+            // A mistake in the paper, in two tables.
             let slip = method == "ALBUM" && environment == "puzzle-3x3-play";
             let expected = if slip { given + 0.1 } else { given };
             assert!(agrees(recomputed, expected), "{method} {environment}: {recomputed} {given}");
@@ -140,7 +140,7 @@ fn other_averages() {
     }
 }
 
-/// The changes that the paper states are differences of the scores that it states.
+/// The changes that the paper states are differences of its stated scores.
 #[test]
 fn changes() {
     let published = Published::load().unwrap();
@@ -174,7 +174,7 @@ fn changes() {
     assert_eq!(checked, 21 + 18 + 6);
 }
 
-/// A run that stands in several tables has the same mean in all of them.
+/// A run in several tables has the same mean in all of them.
 #[test]
 fn tables_agree() {
     let published = Published::load().unwrap();
@@ -191,7 +191,7 @@ fn tables_agree() {
             let here = published.score(table, environment, task, "ALBUM", setting).unwrap();
             let there = published.score("per-task", environment, task, "ALBUM", "").unwrap();
             assert_eq!(here.mean, there.mean, "{table} {environment}");
-            // What the deviation divides by explains where it differs.
+            // Different divisors explain different standard deviations.
             if let (Some(a), Some(b)) = (here.std, there.std) {
                 let factor =
                     if here.divisor == Some(Divisor::CountLessOne) { (8f64 / 7.0).sqrt() } else { 1.0 };
@@ -218,7 +218,7 @@ fn differences_of_values() {
         for row in rows {
             let Some(low) = row.metric.strip_prefix("v_max_minus_") else { continue };
             let (high, low) = (find(row, "v_max").unwrap(), find(row, low).unwrap());
-            // Three numbers rounded to their last digit: 0.1, a whole, or a tenth of a million.
+            // Three numbers rounded to their last digit: 0.1, 1, or a tenth of a million.
             let unit = if low < -1e5 {
                 1e5
             } else if table == "boundedness" {

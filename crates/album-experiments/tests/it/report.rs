@@ -1,5 +1,5 @@
-//! The files of a report. After a wanted change, `ALBUM_BLESS=1 cargo test -p album-experiments` writes `tests/golden`
-//! anew.
+//! The files of a report. After an intended change, `ALBUM_BLESS=1 cargo test -p album-experiments` rewrites
+//! `tests/golden`.
 #![allow(clippy::unwrap_used)]
 
 use crate::common;

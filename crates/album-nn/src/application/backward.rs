@@ -30,10 +30,9 @@ pub(crate) struct Scratch {
 }
 
 impl Application {
-    /// Back-propagates `upstream`, the gradient of the output. Adds to `weight_gradient`, if given, the
-    /// gradients of the parameters (or overwrites it, if the flag beside it says that it is fresh), and to
-    /// `input_gradient`, if given, those of the input. `compact` leaves out rows whose upstream gradient is
-    /// zero.
+    /// Back-propagates `upstream`, the gradient of the output. Adds the parameter gradients to
+    /// `weight_gradient`, if given (or overwrites it, if the flag beside it says that it is fresh), and the
+    /// input gradients to `input_gradient`, if given. `compact` skips rows whose upstream gradient is zero.
     #[allow(clippy::too_many_arguments)] // one call site, in the tape
     pub(crate) fn backward(
         &mut self,
@@ -90,7 +89,7 @@ impl Application {
         let rows = scratch.active.len();
         let z_stride = stride(self.rows);
         let dz_stride = stride(rows);
-        // Sized for all rows, so that a later step with more active rows allocates nothing.
+        // Sized for all rows, so that a later step with more active rows does not allocate.
         let (most, blocks) = (stride(self.rows), self.rows.div_ceil(NORM_BLOCK));
         scratch.dz.resize_with(depth.max(scratch.dz.len()), Buffer::default);
         scratch.norm_sums.resize_with(depth.max(scratch.norm_sums.len()), Buffer::default);
@@ -142,7 +141,7 @@ impl Application {
                 for l in (1..depth).rev() {
                     let below = &layout.layers[l - 1];
                     let cache = &hidden[l - 1];
-                    // The statistics are only read on the way back.
+                    // The backward pass only reads the statistics.
                     let stats = cache.stats.as_ptr().cast_mut();
                     let job = Deactivate {
                         gradient: gradient(l - 1),
@@ -169,7 +168,7 @@ impl Application {
         });
     }
 
-    /// Sums the weight gradients of one member from `scratch.dz`.
+    /// Accumulates the weight gradients of one member from `scratch.dz`.
     fn backward_weights(
         &self,
         pool: &Pool,
@@ -231,7 +230,7 @@ impl Application {
     }
 }
 
-/// Lists the rows whose gradient for `member` is not all zero.
+/// Lists the rows whose gradient for `member` is not zero.
 fn find_active(
     upstream: &[f32],
     rows: usize,

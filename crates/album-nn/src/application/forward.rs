@@ -13,8 +13,8 @@ use crate::pool::Pool;
 use crate::rowwise::{Activate, activate};
 
 impl Application {
-    /// Applies `net` to `rows` rows in `input` and writes the outputs of all members side by side.
-    /// `keep` keeps what a backward pass needs.
+    /// Applies `net` to `rows` rows in `input` and writes the outputs of all members side by side. `keep`
+    /// retains what a backward pass needs.
     pub(crate) fn forward(
         &mut self,
         pool: &Pool,

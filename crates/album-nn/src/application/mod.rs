@@ -21,26 +21,27 @@ use crate::rowwise::{NORM_BLOCK, Norm};
 
 pub(crate) use backward::Scratch;
 
-/// Most rows of one parallel task: enough to pay for reading the weights once, few enough to even out
-/// threads of different speed.
+/// Maximum rows per parallel task: enough to amortise reading the weights once, few enough to balance threads
+/// of different speed.
 const BLOCK_ROWS: usize = 128;
 
-/// Floats between panels of a batch of `rows` rows. An odd number of rows keeps the panels of a row
-/// from falling into the same cache sets.
+/// Floats between panels of a batch of `rows` rows. An odd number of rows keeps the panels of a row out of
+/// the same cache sets.
 fn stride(rows: usize) -> usize {
     (rows | 1) * PANEL
 }
 
-/// What one hidden layer leaves behind for the backward pass.
+/// What one hidden layer keeps for the backward pass.
 #[derive(Default)]
 struct Hidden {
     z: Buffer,
     y: Buffer,
-    /// LayerNorm's mean and 1/deviation of each row.
+    /// LayerNorm's mean and 1 / standard deviation of each row.
     stats: Buffer,
 }
 
-/// Where a hidden layer's tasks write; collected before they start, since they may not share references.
+/// Output pointers of a hidden layer's tasks, collected before they start, since they cannot share
+/// references.
 #[derive(Clone, Copy)]
 struct Operands {
     z: Panels,
@@ -55,7 +56,7 @@ struct Bound {
     activation: Activation,
 }
 
-/// An application of a network; its buffers are reused by the next one in the same place.
+/// An application of a network; the next one in the same slot reuses its buffers.
 #[derive(Default)]
 pub(crate) struct Application {
     bound: Option<Bound>,
@@ -63,7 +64,7 @@ pub(crate) struct Application {
     rows: usize,
     /// Input, in panels.
     x: Buffer,
-    /// Hidden layers, member after member; only two per member if no backward pass will come.
+    /// Hidden layers, member after member; only two per member without a backward pass.
     hidden: Vec<Hidden>,
     /// Outputs of each member, in panels.
     out: Vec<Buffer>,
@@ -72,14 +73,14 @@ pub(crate) struct Application {
     outputs: Shared<Vec<Panels>>,
 }
 
-/// How rows are shared out: `(rows per task, tasks)`. Tasks hold whole norm blocks and are of one size.
+/// How rows are divided: `(rows per task, tasks)`. Tasks hold whole norm blocks and have equal size.
 fn row_tasks(rows: usize, pool: &Pool) -> (usize, usize) {
     let blocks = rows.div_ceil(NORM_BLOCK);
     let per_task = blocks.div_ceil(most_tasks(rows, pool)).max(1) * NORM_BLOCK;
     (per_task, rows.div_ceil(per_task))
 }
 
-/// Upper bound of the tasks for up to `rows` rows: as many for each thread as [`BLOCK_ROWS`] asks for.
+/// Upper bound on the number of tasks for up to `rows` rows: as many per thread as [`BLOCK_ROWS`] requires.
 fn most_tasks(rows: usize, pool: &Pool) -> usize {
     pool.threads() * rows.div_ceil(pool.threads() * BLOCK_ROWS).max(1)
 }
@@ -89,12 +90,12 @@ fn panels(buffer: &mut Buffer, stride: usize) -> Panels {
     Panels { ptr: buffer.as_mut_ptr(), stride }
 }
 
-/// A constant matrix as a kernel operand; the kernels only write to their output.
+/// A constant matrix as a kernel operand; kernels write only to their output.
 fn read_only(slice: &[f32], stride: usize) -> Panels {
     Panels { ptr: slice.as_ptr().cast_mut(), stride }
 }
 
-/// A kernel operand: numbers and pointers that carry no access by themselves.
+/// A kernel operand: numbers and pointers, which by themselves access nothing.
 ///
 /// # Safety
 /// Reading or copying a value from several threads is harmless; only dereferencing its pointers is not, and every
@@ -111,7 +112,7 @@ unsafe impl Operand for Start {}
 // SAFETY: shared references to a vector give shared references to its elements and nothing else.
 unsafe impl<T: Operand> Operand for Vec<T> {}
 
-/// Lets several threads see a raw operand.
+/// Shares a raw operand between threads.
 #[derive(Clone, Copy, Default)]
 struct Shared<T>(T);
 // SAFETY: the promise of `Operand`.
@@ -126,8 +127,8 @@ impl<T> Shared<T> {
 }
 
 impl Application {
-    /// Floating-point operations of the way back, into weights and into inputs; the first layer passes nothing on where
-    /// nobody asks for the gradient of the input.
+    /// Floating-point operations of the backward pass, for weights and for inputs; the first layer skips the
+    /// input gradient if it is not needed.
     pub(crate) fn backward_operations(&self, weights: bool, input: bool) -> f64 {
         let Some(Bound { layout, .. }) = &self.bound else { return 0.0 };
         let all = layout.products();
@@ -136,19 +137,20 @@ impl Application {
         2.0 * self.rows as f64 * (rows_back + if weights { all } else { 0 }) as f64
     }
 
-    /// Lets go of the weights, so that the network can change them in place.
+    /// Releases the weights, so that the network can change them in place.
     pub(crate) fn release(&mut self) {
         self.bound = None;
     }
 }
 
-/// Buffers for the hidden layers of one member: all of them to go back, two in turn otherwise.
+/// Number of buffers for the hidden layers of one member: all of them with a backward pass, otherwise two in
+/// alternation.
 fn slots(depth: usize, keep: bool) -> usize {
     let hidden = depth - 1;
     if keep { hidden.max(1) } else { hidden.clamp(1, 2) }
 }
 
-/// LayerNorm's operands for a layer that has it.
+/// LayerNorm's operands, if the layer has it.
 fn norm_of(layer: &Layer, params: &[f32], stats: *mut f32) -> Option<Norm> {
     let (scale, shift) = (layer.scale?, layer.shift()?);
     Some(Norm { scale: params[scale..].as_ptr(), shift: params[shift..].as_ptr(), stats })

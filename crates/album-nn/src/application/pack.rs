@@ -1,4 +1,4 @@
-//! Rows between row-major matrices and panels.
+//! Copies between row-major matrices and panels.
 #![allow(unsafe_code)]
 
 use crate::gemm::{PANEL, Panels};

@@ -5,8 +5,8 @@ use std::arch::x86_64::*;
 
 use super::{PANEL, Start};
 
-/// How far ahead of its use the right factor is fetched, in floats: weights come from the third-level
-/// cache on first use, and the processor's own prefetching stops at every page.
+/// Prefetch distance of the right factor, in floats: weights come from the third-level cache on first use,
+/// and hardware prefetching stops at page boundaries.
 const AHEAD: usize = 64 * PANEL;
 
 /// See [`super::Kernels::rows`].

@@ -9,9 +9,9 @@
 //! * as a transposed left factor (weight gradients), it takes `MR` neighbouring columns of a panel
 //!   and walks the rows.
 //!
-//! Each entry of a product is one chain of multiply-adds in index order, whatever the tile or
-//! thread it falls into. That makes results independent of the number of threads, of the blocking,
-//! of the other rows in a batch, and (zero rows add nothing) of row compaction.
+//! Each entry of a product is one chain of multiply-adds in index order, in any tile and on any thread. That
+//! makes results independent of the number of threads, the blocking, the other rows of a batch, and (zero
+//! rows add nothing) row compaction.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -24,17 +24,17 @@ mod scalar;
 
 use crate::simd::{Isa, Supported};
 
-/// Columns of a panel.
+/// Number of columns of a panel.
 pub(crate) const PANEL: usize = 32;
 
-/// What the sums start from.
+/// The initial value of the sums.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
     /// Zero.
     Zero,
     /// The same 32 values for each row: a bias.
     Row(*const f32),
-    /// What the output holds: accumulation.
+    /// The current output: accumulation.
     Output,
 }
 
@@ -84,7 +84,7 @@ fn kernels(isa: Supported) -> &'static Kernels {
     }
 }
 
-/// A matrix in column panels, as the kernels see it.
+/// A matrix in column panels.
 #[derive(Clone, Copy)]
 pub(crate) struct Panels {
     /// The first float of the first panel, 64-byte aligned.
@@ -117,8 +117,8 @@ pub(crate) struct Product {
     pub(crate) c: Panels,
 }
 
-/// Computes rows `from..to` of a product. `done(first, count)` is called when all columns of some rows
-/// are finished and still in cache.
+/// Computes rows `from..to` of a product. `done(first, count)` is called when all columns of some rows are
+/// complete and still in cache.
 ///
 /// # Safety
 /// The matrices have the extents that [`Product`] states, `c` is disjoint from `a` and `b`, and no other
@@ -131,8 +131,8 @@ pub(crate) unsafe fn row_block(
 ) {
     let Product { k, panels, a, b, bias, c } = *product;
     let kernels = kernels(isa);
-    // A right factor that stays in the second-level cache is walked once per piece of rows, so that the
-    // piece stays in the first level. A larger one is walked once per group of pieces that itself stays.
+    // A right factor that fits into the second-level cache is read once per piece of rows, so that the piece
+    // stays in the first level. A larger one is read once per group of pieces that stays in the second level.
     let group = if k * panels * PANEL <= CACHED { 1 } else { (CACHED / (k * kernels.rows.len())).max(1) };
     let count = (to - from).div_ceil(kernels.rows.len());
     for first in (0..count).step_by(group) {
@@ -156,11 +156,11 @@ pub(crate) unsafe fn row_block(
     }
 }
 
-/// Floats of an operand that may count on staying in the second-level cache of any processor while others
-/// pass through.
+/// Size in floats of an operand that stays in the second-level cache of any processor while others stream
+/// through.
 const CACHED: usize = 64 * 1024;
 
-/// Piece `i` when `from..to` is cut into `count` pieces as equal as possible.
+/// Piece `i` of `from..to`, divided into `count` pieces as equal as possible.
 fn piece(from: usize, to: usize, count: usize, i: usize) -> (usize, usize) {
     let len = to - from;
     (from + i * len / count, from + (i + 1) * len / count)
@@ -207,13 +207,13 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
 
-    /// Values without pattern, in [-1, 1).
+    /// Pseudo-random values in [-1, 1).
     fn value(i: usize, salt: usize) -> f32 {
         let hash = (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ (salt as u64) << 7);
         (hash >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
 
-    /// A matrix in panels with padding zero, and the same row by row.
+    /// A matrix in panels with zero padding, and the same row by row.
     fn matrix(rows: usize, cols: usize, salt: usize) -> (Buffer, Vec<f32>) {
         let mut panels = Buffer::zeros(cols.div_ceil(PANEL) * rows * PANEL);
         let mut plain = vec![0.0; rows * cols];

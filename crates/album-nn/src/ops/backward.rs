@@ -1,10 +1,10 @@
-//! How operations pass gradients on to their operands.
+//! Backward passes of the operations.
 
 use super::{Binary, Op, Reduce, Unary, mean_and_inverse_deviation, mean_of, rows_of, rows_of_mut};
 use crate::tape::{Inner, Node, accumulator};
 
 impl Inner {
-    /// Passes the gradient of node `i` on to its operands.
+    /// Propagates the gradient of node `i` to its operands.
     pub(crate) fn backward_op(&mut self, i: usize) {
         let (nodes, rest) = self.nodes.split_at_mut(i);
         let node = &rest[0];
@@ -40,12 +40,12 @@ fn unary(node: &Node, op: Unary, x: &mut Node) {
     }
 }
 
-/// Into one of two operands, the first or the second.
+/// The gradient of the first or second operand.
 fn binary(node: &Node, op: Binary, nodes: &mut [Node], (target, other): (usize, usize), first: bool) {
     if !nodes[target].needs_grad {
         return;
     }
-    // Out of the way while the target is being changed; the two may be the same node.
+    // Taken out while the target is changed; the two may be the same node.
     let other_value = (target != other).then(|| std::mem::take(&mut nodes[other].value));
     let other_shape = (nodes[other].rows, nodes[other].cols);
     let shape = (nodes[target].rows, nodes[target].cols);
@@ -142,7 +142,7 @@ fn repeat_rows(node: &Node, x: &mut Node, times: usize) {
 }
 
 fn pick_cols(node: &Node, nodes: &mut [Node], x: usize, columns: usize) {
-    // Out of the way while the operand is being changed; the indices carry no gradient.
+    // Taken out while the operand is changed; the indices carry no gradient.
     let columns_value = std::mem::take(&mut nodes[columns].value);
     let cols = nodes[x].cols;
     let (_, grad) = accumulator(&mut nodes[x]);

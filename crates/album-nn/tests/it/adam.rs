@@ -5,7 +5,7 @@ use crate::support;
 use album_nn::{Adam, Gradients, Matrix, Mlp, MlpSpec, Pool, Tape};
 use support::*;
 
-/// A loss whose gradient with respect to a vector of three (a linear network on zeros) is `g`.
+/// A loss whose gradient with respect to a 3-vector (a linear network on zeros) is `g`.
 fn gradient_of<'t>(tape: &'t Tape, vector: &Mlp, g: &[f32]) -> Gradients<'t> {
     let v = tape.apply(vector, tape.constant(&Matrix::zeros(1, 1)));
     (v * tape.constant_slice(1, 3, g)).sum().backward()
@@ -19,7 +19,7 @@ fn first_steps_by_hand() {
     let clone = vector.clone();
     let gradients = gradient_of(tape.begin(), &clone, &[2.0, -0.5, 0.0]);
     adam.step(&mut vector, &gradients);
-    // Not this network's gradient: a clone was differentiated, so nothing has moved.
+    // A clone was differentiated, so this network has not moved.
     assert_eq!(vector.tensors()[1].data, [0.0; 3]);
     let mut adam = Adam::new(&vector, 0.1);
 
@@ -122,7 +122,7 @@ fn a_network_without_gradient_drifts_on() {
     assert_eq!(adam.steps(), 2);
 }
 
-/// Two steps of a network: one with a gradient, then one that `second` makes of the network's output.
+/// Two steps of a network: one with a gradient, then one whose gradient `second` computes from the network.
 fn two_steps(second: for<'t> fn(&'t Tape, &Mlp) -> Gradients<'t>) -> (Mlp, Adam) {
     let mut net = Mlp::new(MlpSpec::new(3, &[40], 2).layer_norm(true), &mut rng(1));
     let mut adam = Adam::new(&net, 1e-2);
@@ -142,7 +142,7 @@ fn two_steps(second: for<'t> fn(&'t Tape, &Mlp) -> Gradients<'t>) -> (Mlp, Adam)
 fn no_gradient_is_a_gradient_of_zero() {
     let (net, adam) = two_steps(|tape, net| (0.0 * tape.apply(net, tape.filled(4, 3, 0.5))).sum().backward());
     let others = [
-        // Not on the tape at all, only behind a `detach`, frozen, and with no row left by a hinge.
+        // Not on the tape at all, only behind a `detach`, frozen, and with all rows removed by a hinge.
         two_steps(|tape, _| tape.zeros(1, 1).backward()),
         two_steps(|tape, net| tape.apply(net, tape.zeros(4, 3)).detach().sum().backward()),
         two_steps(|tape, net| tape.apply_frozen(net, tape.zeros(4, 3)).sum().backward()),
@@ -167,7 +167,7 @@ fn a_scaled_step_is_a_step_by_the_scaled_loss() {
             let tape = tape.begin();
             let x = tape.constant(&random(&mut rng(seed), 20, 3, 1.0));
             let loss = factor * (tape.apply(&net, x) - 1.0).square().mean();
-            // A power of two commutes with every rounding on the way.
+            // A power of two commutes with rounding.
             adam.step_scaled(&mut net, &loss.backward(), scale);
         }
         (net.tensors(), adam.first_moments(), adam.second_moments())

@@ -1,11 +1,11 @@
-//! What the engine promises about threads, rows, detached and frozen parts, ensembles and weights.
+//! The engine's guarantees on threads, rows, detached and frozen parts, ensembles and weights.
 
 use crate::support;
 
 use album_nn::{Activation, Adam, Isa, Matrix, Mlp, MlpSpec, Pool, Tape, Tensor, TensorError, glorot_limit};
 use support::*;
 
-/// Everything a few steps of a small ALBUM-like problem produce: outputs, gradients, weights.
+/// The results of a few steps of a small ALBUM-like problem: outputs, gradients, weights.
 fn train(pool: &Pool, compaction: bool, rows: usize) -> Vec<Vec<f32>> {
     train_with(Activation::Gelu, pool, compaction, rows)
 }
@@ -108,7 +108,7 @@ fn networks_without_biases_have_and_train_only_kernels() {
     assert_eq!(net.parameter_count(), 5 * 40 + 40 * 33 + 33 * 3);
     let norm = Mlp::new(spec.layer_norm(true), &mut rng(1));
     assert_eq!(norm.parameter_count(), net.parameter_count() + 2 * (40 + 33));
-    // Kernels start out as they do beside biases.
+    // Kernels are initialised as in a network with biases.
     assert_eq!(net.tensors()[1].data, Mlp::new(MlpSpec::new(5, &[40, 33], 3), &mut rng(1)).tensors()[2].data);
 
     let mut adam = Adam::new(&net, 1e-2);
@@ -129,7 +129,7 @@ fn networks_without_biases_have_and_train_only_kernels() {
     assert_eq!(restored.tensors(), net.tensors());
 }
 
-/// Tensors of the ensemble in `train`: two members of three layers, two of them with LayerNorm.
+/// Number of tensors of the ensemble in `train`: two members of three layers, two of them with LayerNorm.
 fn q_tensors() -> usize {
     2 * (2 * 4 + 2)
 }
@@ -162,7 +162,7 @@ fn kernel_gradients_are_exact_under_compaction() {
 
 #[test]
 fn kernels_larger_than_the_cache_give_the_same_rows() {
-    // Large enough for rows to be worked on in groups.
+    // Large enough that rows are processed in groups.
     let net = Mlp::new(MlpSpec::new(600, &[640], 600).layer_norm(true), &mut rng(1));
     let all = random(&mut rng(2), 150, 600, 1.0);
     let mut tape = Tape::new(&Pool::new(2));
@@ -190,7 +190,7 @@ fn a_row_does_not_depend_on_its_batch() {
     };
     for row in [0, 5, 40, 76] {
         let tape = tape.begin();
-        // With and without what a backward pass needs.
+        // With and without keeping what a backward pass needs.
         let x = tape.constant_slice(1, 6, all.row(row));
         for y in [tape.apply(&net, x), tape.apply_frozen(&net, x)] {
             assert_eq!(y.to_matrix().data(), batch.row(row));
@@ -200,7 +200,7 @@ fn a_row_does_not_depend_on_its_batch() {
 
 #[test]
 fn applications_without_gradient_leave_nothing_to_each_other() {
-    // Of different shapes, one after the other, and one of them on what is not a number.
+    // Networks of different shapes, one after the other, one of them on NaN.
     let nets = [
         Mlp::new(MlpSpec::new(6, &[50, 70, 9], 2).layer_norm(true).members(2), &mut rng(1)),
         Mlp::new(MlpSpec::new(40, &[33], 5), &mut rng(2)),
@@ -223,7 +223,7 @@ fn applications_without_gradient_leave_nothing_to_each_other() {
             found.push((tape.apply_frozen(net, tape.constant(x)), alone));
         }
     }
-    // Looked at when all are done: results are kept apart, only what led to them is not.
+    // Read after all are done: results are kept apart, only intermediate buffers are shared.
     for (y, alone) in found {
         assert_eq!(y.to_matrix(), *alone);
     }
@@ -261,7 +261,7 @@ fn gradients_stop_at_detach() {
     }
     let tape = tape.begin();
     let y = tape.apply(&net, tape.constant(&x));
-    // y * sg(y) has the gradient of y at weight y: half of that of y^2.
+    // y * sg(y) has the gradient of y weighted by y: half that of y^2.
     let gradients = (y * y.detach()).mean().backward();
     let half = gradients.of(&net);
     let mut other = Tape::new(&Pool::new(1));
@@ -326,7 +326,7 @@ fn an_ensemble_equals_its_members() {
         gradients.wrt(input).data().iter().zip(&mut input_gradient).for_each(|(g, sum)| *sum += g);
     }
     assert_eq!(gradients.wrt(input).data(), input_gradient);
-    // Members start from different weights.
+    // Members have different initial weights.
     assert_ne!(ensemble.tensors()[0].data, ensemble.tensors()[per_member].data);
 }
 
@@ -365,7 +365,7 @@ fn tracking_mixes_weights() {
             assert_eq!(new.data[i], 0.25 * online.data[i] + 0.75 * old.data[i]);
         }
     }
-    // What the target computes, forward and backward, follows its new weights.
+    // The target's forward and backward passes use its new weights.
     let mut reloaded = Mlp::new(MlpSpec::new(5, &[40], 3).layer_norm(true), &mut rng(3));
     reloaded.load(&target.tensors()).unwrap();
     let x = random(&mut rng(4), 6, 5, 1.0);
@@ -396,7 +396,7 @@ fn a_target_does_not_disturb_the_gradients_of_its_online_network() {
             let tape = tape.begin();
             let x = tape.constant(&x);
             if with_target {
-                // Before, between and after: what the target computes, and its weights, on the move.
+                // The target's outputs and weights before, between and after updates.
                 let _ = tape.apply_frozen(&target, x);
                 target.track(&net, 0.1, &pool);
             }
@@ -544,7 +544,7 @@ fn check_not_a_number(spec: MlpSpec) {
     let loss = (1.0 - y).relu().mean();
     assert!(loss.item().is_nan());
     assert!(loss.backward().norm(&net).is_nan());
-    // Other rows are as good as ever.
+    // Other rows are unaffected.
     y.with_value(|y| assert!(y.iter().enumerate().all(|(row, y)| y.is_nan() == (row == 70 / 3))));
 }
 

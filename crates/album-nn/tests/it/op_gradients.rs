@@ -8,8 +8,8 @@ use support::*;
 const ROWS: usize = 4;
 const COLS: usize = 3;
 
-/// A function of two matrices, in the engine and in f64. The result of either is weighed with fixed
-/// weights and summed, so that every entry matters.
+/// A function of two matrices, in the engine and in f64. The result of each is multiplied by fixed weights
+/// and summed, so that every entry matters.
 fn check<F, G>(name: &str, a: &Matrix, b: &Matrix, engine: F, reference: G)
 where
     F: for<'t> Fn(Var<'t>, Var<'t>) -> Var<'t>,
@@ -34,7 +34,7 @@ where
     assert_close(&format!("{name} by b"), gradients.wrt(y).data(), &by_b, 1e-5);
 }
 
-/// Entry by entry, for one operand.
+/// Checks an elementwise function of one operand.
 fn check_unary(name: &str, x: &Matrix, f: for<'t> fn(Var<'t>) -> Var<'t>, g: fn(f64) -> f64) {
     check(name, x, x, |x, _| f(x), |x, _| x.iter().map(|&x| g(x)).collect());
 }
@@ -93,7 +93,7 @@ fn softplus_and_mish_far_from_zero() {
     );
     let (soft, mish) = (x.softplus(), y.mish());
     let gradients = (soft.sum() + mish.sum()).backward();
-    // e^-20: all that is left of either side of zero.
+    // e^-20: all that is left on either side of zero.
     let tail = (-20f64).exp();
     assert_close("softplus", &soft.to_matrix().data()[2..], &[tail, 20.0, 100.0, 1e4], 1e-7);
     assert!((f64::from(soft.to_matrix().data()[2]) / tail - 1.0).abs() < 1e-6);
@@ -123,7 +123,7 @@ fn functions_of_each_row() {
         |x, _| x.log_softmax_cols(),
         |x, _| x.chunks(5).flat_map(log_softmax).collect(),
     );
-    // Twice, so that gradients meet: two terms of a loss often share an operand.
+    // Used twice, so that gradients add up: two terms of a loss often share an operand.
     check(
         "both",
         &x,
@@ -154,11 +154,11 @@ fn rows_far_from_zero_keep_their_probabilities_and_normals() {
     assert_close("gradient", gradients.wrt(x).data(), &[0.5, -0.5, 0.0, 1.0 - p, p - 1.0, 0.0], 1e-6);
     let shifted = tape.constant_slice(1, 2, &[1e6 + 1.0, 1e6 - 1.0]).normalize_rows(0.0);
     assert_close("shifted", shifted.to_matrix().data(), &[1.0, -1.0], 1e-6);
-    // All equal: nothing but epsilon to divide by.
+    // All entries equal: only epsilon is left to divide by.
     assert_eq!(tape.filled(1, 4, 7.0).normalize_rows(1e-6).to_matrix(), Matrix::zeros(1, 4));
 }
 
-/// A function of two numbers, by the engine and in f64.
+/// A function of two numbers, in the engine and in f64.
 type Pair = (&'static str, for<'t> fn(Var<'t>, Var<'t>) -> Var<'t>, fn(f64, f64) -> f64);
 
 #[test]
@@ -264,7 +264,7 @@ fn repetition_and_other_shapes() {
     assert_eq!(shape(a.repeat_rows(2).reshape(ROWS, 2 * COLS)), (ROWS, 2 * COLS));
     assert_eq!(tape.zeros(2, 3).to_matrix(), Matrix::zeros(2, 3));
     assert_eq!(tape.filled(1, 2, -0.5).to_matrix().data(), [-0.5, -0.5]);
-    // No rows and no columns are no trouble.
+    // Empty matrices work.
     for empty in [tape.zeros(0, 3), tape.zeros(3, 0)] {
         assert_eq!(shape(empty.normalize_rows(1e-6).log_softmax_cols()), shape(empty));
         assert_eq!(shape(empty.repeat_rows(2)), (2 * empty.rows(), empty.cols()));
@@ -279,7 +279,7 @@ fn a_shape_of_another_size_is_refused() {
     let _ = tape.zeros(4, 3).reshape(5, 2);
 }
 
-/// Concatenation belongs to the tape; a variable knows its own.
+/// Concatenation is a method of the tape; a variable knows its own.
 fn tape_of<'t>(x: Var<'t>) -> &'t Tape {
     x.tape()
 }
@@ -343,7 +343,7 @@ fn a_loss_may_contain_a_gradient() {
         let a = tape.apply(&pi, states);
         let value = tape.apply(&q, tape.concat_cols(&[states, a])).sum();
         let g = value.gradient_by(a);
-        // The gradient of <g, a> by pi, with g a constant, is that of Q(s, pi(s)).
+        // The gradient of <g, a> with respect to pi, with g constant, is that of Q(s, pi(s)).
         let gradients = (g * a).sum().backward();
         assert!(gradients.of(&q).iter().all(|tensor| tensor.data.iter().all(|&g| g == 0.0)));
         (g.to_matrix(), gradients.of(&pi))
@@ -366,7 +366,7 @@ fn gradients_at_kinks() {
     let y = tape.variable(&Matrix::zeros(1, 3));
     let loss = x.relu().sum() + y.abs().sum() + 4.0 * x.min(y).sum() + 3.0 * x.min_cols().sum();
     let gradients = loss.backward();
-    // Hinge and absolute value pass nothing at 0; ties are shared.
+    // Hinge and absolute value have derivative 0 at 0; ties are shared.
     assert_eq!(gradients.wrt(x).data(), [3.0, 3.0, 3.0]);
     assert_eq!(gradients.wrt(y).data(), [2.0, 2.0, 2.0]);
 }
@@ -404,7 +404,7 @@ fn not_a_number_reaches_gradients_of_its_row_and_no_other() {
         let mut tape = Tape::new(&Pool::new(1));
         let tape = tape.begin();
         let x = tape.variable(&Matrix::from_vec(2, 2, vec![0.1, 0.2, 0.3, f32::NAN]));
-        // Without upstream gradient too: a row that has gone wrong must not pass for one without.
+        // Even with a zero upstream gradient: a corrupted row must not pass for one without gradient.
         let gradient = (0.0 * operation(x)).sum().backward().wrt(x);
         assert!(gradient.data()[3].is_nan(), "operation {i}");
         assert!(gradient.data()[..2].iter().all(|g| g.is_finite()), "operation {i}");

@@ -1,4 +1,4 @@
-//! How a map is drawn.
+//! Drawing of maps.
 
 use super::super::axis::{Axis, AxisSpec, Scale, ticks};
 use super::super::colour::{Colour, ColourMap, Ink};
@@ -8,7 +8,7 @@ use super::{Category, Cells, Grid, Path};
 use album_base::number::coordinate;
 use std::collections::BTreeMap;
 
-/// Width of the colour bar, and its distance from the map.
+/// Width of the colour bar and its distance from the map.
 const BAR: f64 = 14.0;
 const BAR_GAP: f64 = 16.0;
 
@@ -17,7 +17,7 @@ pub(super) struct Layout {
     /// Top left corner of the map.
     pub x: f64,
     pub y: f64,
-    /// Side of a cell in pixels.
+    /// Side length of a cell in pixels.
     pub cell: f64,
     pub map_width: f64,
     pub map_height: f64,
@@ -27,7 +27,7 @@ pub(super) struct Layout {
     pub legend_y: f64,
 }
 
-/// Colours of paths: those of the palette that stand out from viridis first.
+/// Colours of paths: first those of the palette that stand out from viridis.
 pub(super) const PATHS: [Colour; 5] = [
     Colour::rgb(0xd5, 0x5e, 0x00),
     Colour::rgb(0x00, 0x72, 0xb2),
@@ -36,8 +36,8 @@ pub(super) const PATHS: [Colour; 5] = [
     Colour::rgb(0xd1, 0x8f, 0x00),
 ];
 
-/// Covers the map with rectangles of one colour: runs within a row, extended downwards while
-/// the rows below have the same run. Gives colour, column, row, width and height.
+/// Covers the map with rectangles of one colour: runs within a row, extended downwards while the rows below
+/// have the same run. Yields colour, column, row, width and height.
 pub(super) fn rectangles(
     colours: &[Colour],
     columns: usize,
@@ -93,7 +93,7 @@ impl Grid {
                     if !v.is_finite() {
                         return missing.colour;
                     }
-                    // 256 shades are more than the eye tells apart, and let equal ones merge.
+                    // 256 shades are indistinguishable from more, and let equal ones merge.
                     let t = ((v - lo) / (hi - lo)).clamp(0.0, 1.0);
                     map.at((t * 255.0).round() / 255.0)
                 };
@@ -170,7 +170,7 @@ impl Grid {
             ));
             out.push('\n');
         }
-        // Cells are drawn in whole cell units and scaled, which keeps the path data short.
+        // Cells are drawn in cell units and scaled, which keeps the path data short.
         out.push_str(&format!(
             "<g transform=\"translate({} {}) scale({})\" shape-rendering=\"crispEdges\">\n{}</g>\n",
             c(x),
@@ -255,7 +255,7 @@ impl Grid {
             let mut d = String::new();
             let mut before = None;
             for pixel in &pixels {
-                // Half a pixel is not seen, and a slow trajectory has many such steps.
+                // Half a pixel is invisible, and a slow trajectory has many such steps.
                 let place = pixel.map(|p| (c((2.0 * p.0).round() / 2.0), c((2.0 * p.1).round() / 2.0)));
                 if let Some((px, py)) = &place
                     && place != before
@@ -314,7 +314,7 @@ impl Grid {
             if *column >= self.columns || *row >= self.rows {
                 continue;
             }
-            // On small cells the text is larger than its cell; it still stays within the map.
+            // On small cells the text is larger than its cell, but stays within the map.
             let half = 0.5 * lettering::width(label, size) + 2.0;
             let within = |v: f64, room: f64, length: f64| {
                 if length > 2.0 * room { v.clamp(room, length - room) } else { 0.5 * length }
@@ -333,7 +333,7 @@ impl Grid {
         let Layout { x, y, cell, map_width, map_height, .. } = *layout;
         let mut labels = String::new();
         let numbers = |first: usize, count: usize, length: f64, room: f64| {
-            // Numbers stand at the middle of their cells, so the last one is `count - 1`.
+            // Numbers are at the centres of their cells, so the last one is `count - 1`.
             let target = (length / room).round().max(2.0) as usize;
             let (lo, hi) = (first as f64, (first + count) as f64 - 0.5);
             ticks(Scale::Linear, lo, hi, target).into_iter().filter(|t| t.fract() == 0.0)
@@ -361,8 +361,8 @@ impl Grid {
         const STEPS: usize = 64;
         let c = |v: f64| coordinate(v, 2);
         let (x, y, height) = (layout.x + layout.map_width + BAR_GAP, layout.y, layout.map_height);
-        // A gradient would need an id; steps this fine look the same. Each step reaches below
-        // the next one, so that no seam shows between them.
+        // A gradient would need an id; steps this fine look the same. Each step extends below the next one,
+        // so that no seam shows.
         let mut out = String::from("<g shape-rendering=\"crispEdges\">");
         for i in 0..STEPS {
             let top = y + height * i as f64 / STEPS as f64;

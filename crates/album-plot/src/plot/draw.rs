@@ -1,4 +1,4 @@
-//! From the series of a plot to its figure.
+//! Drawing of plots.
 
 use super::Plot;
 use super::frame::{Frame, INSET};
@@ -11,7 +11,7 @@ use crate::lettering::{self, Anchor, NORMAL, SMALL, TITLE};
 use crate::occupancy::Occupancy;
 use album_base::number::coordinate;
 
-/// Where the legend ended up.
+/// The resolved placement of the legend.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Nowhere,
@@ -70,7 +70,7 @@ impl Plot {
         format!("{} against {}", or(&self.y.label, "y"), or(&self.x.label, "x"))
     }
 
-    /// Settles the ranges, the axes and the rectangle they span.
+    /// Determines the ranges, the axes and the rectangle they span.
     fn frame(&self, place: Place, keys: &[Key]) -> Frame {
         let x_range = self.x.resolve(self.series.iter().flat_map(Series::xs));
         let y_range = self.y.resolve(self.series.iter().flat_map(Series::ys));
@@ -88,7 +88,7 @@ impl Plot {
             let room = self.width - left - right_legend;
             let mut width = (room - 16.0).max(40.0);
             let mut x = self.x_axis(x_range, width);
-            // The label of a tick near the right end may need more room than the margin has.
+            // The label of a tick near the right end may need more space than the margin has.
             let label_end =
                 |(value, label): &(f64, String)| x.place(*value) + 0.5 * lettering::width(label, SMALL);
             let overhang = x.ticks.last().map_or(0.0, label_end) + 3.0 - room;
@@ -102,12 +102,12 @@ impl Plot {
         if place != Place::Top || keys.is_empty() {
             return frame;
         }
-        // The rows of a legend above depend on the width, which depends on the y labels, which
-        // depend on the height: a second round settles it.
+        // The rows of a legend above depend on the width, which depends on the y labels, which depend on the
+        // height: a second pass settles it.
         settle(legend::flow_height(keys, frame.width) + 6.0)
     }
 
-    /// The x axis with as many ticks as have room for their labels.
+    /// The x axis with as many ticks as there is space for labels.
     fn x_axis(&self, range: (f64, f64), width: f64) -> Axis {
         let mut target = (width / 75.0).round().max(2.0) as usize;
         loop {
@@ -137,7 +137,7 @@ impl Plot {
         for (value, label) in &frame.x.ticks {
             let x = frame.left + frame.x.place(*value);
             lines.push_str(&format!("M{} {}V{}", c(x), c(frame.top), c(bottom)));
-            // Ticks set by hand may be closer than their labels are wide.
+            // Ticks set by the user may be closer than their labels are wide.
             let half = 0.5 * lettering::width(label, SMALL);
             if x - half > label_end {
                 labels.push_str(&lettering::text(x, bottom + 17.0, SMALL, Anchor::Middle, label, ""));
@@ -184,8 +184,8 @@ impl Plot {
         let ordered =
             self.series.iter().filter(is_band).chain(others).chain(self.series.iter().filter(is_flag));
         let mut out = String::new();
-        // Lines are clipped to the frame and marks are not, so they go to different groups,
-        // which alternate as needed to keep the order in which the series were added.
+        // Lines are clipped to the frame and marks are not, so they go to different groups, which alternate
+        // as needed to keep the order of the series.
         let mut lines = String::new();
         for series in ordered {
             lines.push_str(&series.draw_clipped(frame));
@@ -200,7 +200,7 @@ impl Plot {
         out
     }
 
-    /// Where the series have ink, in pixels of the frame.
+    /// The ink of the series, in pixels of the frame.
     fn occupancy(&self, frame: &Frame) -> Occupancy {
         let mut map = Occupancy::new(frame.width, frame.height);
         for series in &self.series {
@@ -267,8 +267,8 @@ impl Plot {
                     (left, below),
                 ];
                 let free = places.iter().find(|p| occupancy.is_free(p.0, p.1, width, HEIGHT));
-                // With no free place at all, overlapping is better than leaving the label out;
-                // but it stays inside the figure.
+                // If there is no free space, overlapping is better than omitting the label; but it stays
+                // inside the figure.
                 let (lx, ly) = free.copied().unwrap_or((right.min(frame.width - width).max(0.0), above));
                 occupancy.mark_box(lx, ly, width, HEIGHT);
                 out.push_str(&lettering::text(

@@ -1,11 +1,11 @@
-//! The rectangle of a plot's data: from values to pixels.
+//! The data rectangle of a plot: maps values to pixels.
 
 use super::super::axis::{Axis, Scale};
 use super::super::decimate::Point;
 use super::super::legend::{self, Corner, Key};
 use album_base::number::coordinate;
 
-/// Room between the border of a legend inside the plot and its keys.
+/// Padding between the border of a legend inside the plot and its keys.
 pub const INSET: f64 = 6.0;
 
 /// The rectangle of the data and its axes.
@@ -19,16 +19,16 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Places elements drawn in pixels of the frame, and cuts off what leaves it.
+    /// Positions elements drawn in frame pixels, and clips them to the frame.
     pub fn clip(&self, elements: &str) -> String {
-        // A little slack keeps lines along the border whole.
+        // Some slack keeps lines along the border whole.
         const SLACK: f64 = 1.5;
         if elements.is_empty() {
             return String::new();
         }
         let c = |v: f64| coordinate(v, 1);
         let (width, height) = (c(self.width + 2.0 * SLACK), c(self.height + 2.0 * SLACK));
-        // An inner <svg> clips without needing an id, which other figures might have too.
+        // An inner <svg> clips without an id, which could clash with other figures.
         format!(
             "<svg x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"-{SLACK} -{SLACK} {width} {height}\" overflow=\"hidden\">\n{elements}</svg>\n",
@@ -37,7 +37,7 @@ impl Frame {
         )
     }
 
-    /// A point in pixels of the frame, unless it cannot be drawn.
+    /// A point in frame pixels, if it can be drawn.
     pub fn pixel(&self, (x, y): (f64, f64)) -> Option<Point> {
         let drawable = self.x.scale.accepts(x) && self.y.scale.accepts(y);
         drawable.then(|| (limit(self.x.place(x)), limit(self.height - self.y.place(y))))
@@ -59,7 +59,7 @@ impl Frame {
         let pixels: Vec<Option<(f64, f64, f64)>> = edges
             .iter()
             .map(|(x, lower, upper)| {
-                // On a logarithmic axis a lower edge at or below zero reaches the bottom.
+                // On a logarithmic axis a lower edge at or below zero extends to the bottom.
                 let cut = self.y.scale == Scale::Log && *lower <= 0.0 && *upper > 0.0;
                 let lower = if cut { self.y.lo.min(*upper) } else { *lower };
                 Some((self.pixel((*x, *upper))?, self.pixel((*x, lower))?)).map(|(u, l)| (u.0, u.1, l.1))
@@ -68,7 +68,7 @@ impl Frame {
         split(&pixels)
     }
 
-    /// The box a legend would take in a corner: x, y, width, height in pixels of the frame.
+    /// The box of a legend in a corner: x, y, width, height in frame pixels.
     pub fn corner_box(&self, keys: &[Key], corner: Corner) -> (f64, f64, f64, f64) {
         const MARGIN: f64 = 6.0;
         let (width, height) = legend::column_size(keys);
@@ -84,7 +84,7 @@ impl Frame {
     }
 }
 
-/// Far outside the frame one place is as good as another.
+/// Clamps coordinates far outside the frame, where the exact position does not matter.
 fn limit(pixels: f64) -> f64 {
     pixels.clamp(-1e5, 1e5)
 }

@@ -1,4 +1,4 @@
-//! What is drawn into the frame of a plot.
+//! The series of a plot.
 
 use super::frame::Frame;
 use crate::colour::Ink;
@@ -27,7 +27,7 @@ pub enum SeriesKind {
     Flags(Vec<(f64, f64)>),
 }
 
-/// Up to so many points are drawn as markers of the series' shape, beyond that as dots.
+/// Up to this many points are drawn as markers, more as dots.
 pub const FEW: usize = 60;
 
 impl Series {
@@ -107,7 +107,7 @@ impl Series {
         ))
     }
 
-    /// Dots, markers and rings, which are shown whole or not at all.
+    /// Dots, markers and rings, which are drawn whole or not at all.
     pub fn draw_marks(&self, frame: &Frame) -> String {
         let points = self.kind.points();
         let places = points.iter().filter_map(|p| frame.pixel(*p)).filter(|p| frame.shows(*p));
@@ -118,7 +118,7 @@ impl Series {
             SeriesKind::Points(..) => {
                 let width = if points.len() <= 600 { 4.0 } else { 2.4 };
                 let mut d = String::new();
-                // Relative moves in whole units take half the text of absolute coordinates.
+                // Relative moves in integer units take half the text of absolute coordinates.
                 let mut pen = (0, 0);
                 for (x, y, down) in decimate::dots(places) {
                     d.push_str(&format!("m{} {}v{down}", x - pen.0, y - pen.1));

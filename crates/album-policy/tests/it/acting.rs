@@ -1,4 +1,4 @@
-//! What a policy does with what it is given.
+//! The behaviour of a policy on valid and invalid input.
 
 use crate::support::policy;
 use album_policy::{Actions, Graph, Noise, Policy, PolicyError, PolicyFile, Step, Tensors};
@@ -69,7 +69,7 @@ fn a_choice_is_the_best_supported_one() {
     let mut policy =
         Policy::new(PolicyFile { manifest: file.manifest, graph: Graph { steps }, tensors }).unwrap();
     let mut choices = [0.0; 3];
-    // Q prefers the third, then the second choice, where the logits are near enough.
+    // Q prefers the third, then the second choice, if the logits are close enough.
     policy.act(&[5.0, 0.0, 4.5, 5.0, 0.0, 0.0, 0.0, 1.0, 2.0], &mut choices).unwrap();
     assert_eq!(choices, [2.0, 0.0, 1.0]);
 }

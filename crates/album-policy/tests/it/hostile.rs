@@ -1,4 +1,4 @@
-//! Files that lie. Whatever is in a file, the result is an error or a policy that acts.
+//! Malicious files: whatever a file contains, the result is an error or a policy that acts.
 
 use crate::support::policy;
 use album_policy::{Operator, Policy, PolicyFile, Reduction, Step};
@@ -11,7 +11,7 @@ fn refused(change: impl FnOnce(&mut PolicyFile), word: &str) {
     assert!(error.contains(word), "no `{word}` in: {error}");
 }
 
-/// Replaces a text of the header by another of the same length or shorter.
+/// Replaces text in the header by another of at most the same length.
 fn edited(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     let at = bytes.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
     let mut bytes = bytes.to_vec();
@@ -82,13 +82,13 @@ fn steps_that_do_not_fit_are_refused() {
     refused(|file| file.tensors.insert("b", vec![1], vec![0.0]), "tensor `b`");
     refused(|file| file.tensors.insert("b", vec![8], vec![f32::NAN; 8]), "holds NaN");
     refused(|file| file.tensors.insert("b", vec![9], vec![0.0; 8]), "tensor `b`");
-    // 2^62 * 4 numbers would overflow to none.
+    // 2^62 * 4 numbers would overflow to zero.
     refused(|file| file.tensors.insert("b", vec![1 << 62, 4], vec![]), "tensor `b`");
     refused(|file| file.manifest.observations.clear(), "observations of 0 numbers");
     refused(|file| file.manifest.open_loop = usize::MAX, "decisions of");
     refused(|file| file.manifest.noise.normal = usize::MAX, "numbers of noise");
     let many = |file: &mut PolicyFile| {
-        // Each of many large matrices is allowed; all of them at once are not.
+        // Each of many large matrices is allowed, but not all of them together.
         let mut steps = vec![Step::Observation];
         steps.extend((0..50).map(|_| Step::Repeat { x: 0, times: 1 << 20 }));
         for i in 2..=50 {

@@ -5,7 +5,8 @@ use album_policy::{
     Actions, Function, Graph, Manifest, Noise, Operator, PolicyFile, Reduction, Step, Tensors,
 };
 
-/// The best and the drawn one of `n` candidates `tanh(W [s, z])`, side by side; scores are means of two columns.
+/// The best and a drawn one of `n` candidates `tanh(W [s, z])`, side by side; scores are means of two
+/// columns.
 pub fn policy(n: usize) -> PolicyFile {
     let mut tensors = Tensors::default();
     let numbers = |len: usize, by: f32| (0..len).map(|i| ((i * 7 + 3) % 11) as f32 * by - 0.5).collect();

@@ -1,4 +1,4 @@
-//! Tables for programs.
+//! CSV output of tables.
 
 use super::Table;
 use album_base::text as base;
@@ -7,7 +7,7 @@ use album_plot::text;
 impl Table {
     /// The table as CSV (RFC 4180 quoting, `\n` line ends), numbers in full precision.
     ///
-    /// Caption, rules, ranks and statuses have no place in CSV and are left out.
+    /// Caption, rules, ranks and statuses are not part of CSV.
     pub fn to_csv(&self) -> String {
         if self.columns() == 0 {
             return String::new();
@@ -21,7 +21,7 @@ impl Table {
                 None => String::new(),
             };
             if writer.write_record((0..self.columns()).map(field)).is_err() {
-                break; // Memory takes everything, and all rows have the same number of fields.
+                break; // Cannot happen: writing to memory succeeds, and all rows have equal length.
             }
         }
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Tables for a page.
+//! HTML output of tables.
 
 use super::{Align, Cell, Rank, Status, Table};
 use album_plot::text;
@@ -7,13 +7,13 @@ use maud::{Markup, PreEscaped, html};
 impl Table {
     /// The table as an HTML `<table>` element, everything escaped.
     ///
-    /// It carries classes that the style of [`crate::html::Page`] gives a look.
+    /// Its classes are styled by [`crate::html::Page`].
     pub fn to_html(&self) -> String {
         let caption = (!self.caption.is_empty()).then(|| PreEscaped(text::prose(&self.caption)));
         self.markup(caption).into_string()
     }
 
-    /// The table with a caption, into which a page puts the number of the table.
+    /// The table with a caption, to which a page adds the table's number.
     pub(crate) fn markup(&self, caption: Option<Markup>) -> Markup {
         let aligns = self.alignments();
         let signed = self.signed_columns();
@@ -55,7 +55,7 @@ impl Table {
     }
 }
 
-/// What stands in a cell; a neutral one in a column with signs leaves room for one.
+/// The content of a cell; a neutral one in a column with signs reserves space for one.
 fn content(cell: &Cell, signed: bool) -> Markup {
     let text = PreEscaped(text::html(&cell.printed()));
     let ranked = match cell.rank {

@@ -1,4 +1,4 @@
-//! Tables for a paper.
+//! LaTeX output of tables.
 
 use super::{Align, Cell, Rank, Status, Table};
 use album_plot::text;
@@ -6,7 +6,8 @@ use album_plot::text;
 impl Table {
     /// The table as a LaTeX `tabular` (needs the package `booktabs`), everything escaped.
     ///
-    /// Good and best cells are bold, second best ones underlined; a caption wraps the tabular into a `table` environment.
+    /// Good and best cells are bold, second-best ones underlined; a caption wraps the tabular in a `table`
+    /// environment.
     pub fn to_latex(&self) -> String {
         let aligns = self.alignments();
         let letters: String = aligns

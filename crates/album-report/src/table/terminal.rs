@@ -1,4 +1,4 @@
-//! Tables for a terminal.
+//! Terminal output of tables.
 
 use super::{Align, Cell, Status, Table};
 use album_base::text::{columns, wrapped};
@@ -21,7 +21,7 @@ impl Table {
             (0..aligns.len()).map(|c| row.get(c).map_or(String::new(), |x| shown(x, c, header))).collect()
         };
         let header = row_texts(&self.header, true);
-        // A row is one line, or as many as its longest wrapped cell needs.
+        // A row is one line, or as many as its tallest wrapped cell needs.
         let rows: Vec<Vec<Vec<String>>> =
             self.rows.iter().map(|row| self.lines(row_texts(row, false))).collect();
         let widths: Vec<usize> = (0..aligns.len())
@@ -51,7 +51,7 @@ impl Table {
         out
     }
 
-    /// Breaks the cells of one row into lines.
+    /// Wraps the cells of one row into lines.
     fn lines(&self, cells: Vec<String>) -> Vec<Vec<String>> {
         let cells: Vec<Vec<String>> = cells
             .into_iter()
@@ -87,7 +87,7 @@ fn text_line(cells: &[String], widths: &[usize], aligns: &[Align]) -> String {
     format!("{}\n", out.trim_end())
 }
 
-/// Line breaks and control characters (escape sequences among them) would break the layout.
+/// Replaces line breaks and control characters (including escape sequences), which would break the layout.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,5 +1,5 @@
-//! Compares outputs with the files in `tests/golden`, byte for byte. After a wanted change,
-//! `ALBUM_BLESS=1 cargo test -p album-report` writes them anew.
+//! Compares outputs with the files in `tests/golden`, byte for byte. After an intended change, `ALBUM_BLESS=1
+//! cargo test -p album-report` rewrites them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use album_report::table::{Align, Cell, Status, Table};
 
 fn check(name: &str, actual: &str) {
     if name.ends_with(".svg") {
-        // What was written can be put on another page.
+        // The output can be parsed and put on another page.
         assert_eq!(Figure::parse(actual).map(|figure| figure.render()).as_deref(), Some(actual), "{name}");
     }
     album_testing::golden(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name), actual);

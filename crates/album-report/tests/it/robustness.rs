@@ -1,4 +1,4 @@
-//! Figures and pages stay sound whatever the data and the texts are.
+//! Figures and pages stay valid for any data and text.
 
 use crate::common;
 
@@ -147,13 +147,13 @@ fn pages_load_nothing() {
     for word in ["<script", "<link", "@import", "url(", "src="] {
         assert!(!html.contains(word), "{word}");
     }
-    // The only address is the name of the SVG namespace.
+    // The only URL is the name of the SVG namespace.
     assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/2000/svg").count());
 }
 
 #[test]
 fn a_legend_avoids_the_data() {
-    // Data in every corner leaves no free one, so the legend moves above the frame.
+    // With data in every corner, the legend moves above the frame.
     let corners = [(0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0)];
     let free = [(0.0, 0.0), (0.2, 0.2), (1.0, 0.1)];
     let has_box = |points: &[(f64, f64)]| Plot::new("t").line("series", points).render().contains("rx=\"3\"");

@@ -1,15 +1,15 @@
-//! The statistics against what the package rliable answers (`record_rliable.py` recorded it).
+//! The statistics compared with those of the package rliable (recorded by `record_rliable.py`).
 
 #![allow(clippy::unwrap_used)]
 
 use album_stats::{Bootstrap, Divisor, Interval, Scores, deviation, improvement, mean, profile};
 use serde_json::Value;
 
-/// How far point estimates may be from rliable's.
+/// Tolerance of point estimates.
 const POINT: f64 = 1e-12;
-/// How far ends of intervals may be, of a scale from 0 to 100: both are random. A statistic with few possible
+/// Tolerance of interval ends, on a scale from 0 to 100: both are random. A statistic with few possible
 /// values can miss by one of them under another seed (5 of the seeds 0 to 14 have one such end of about 300);
-/// `tests/statistics.rs` holds such ends against the exact distribution.
+/// `tests/statistics.rs` compares such ends with the exact distribution.
 const END: f64 = 0.5;
 
 type Aggregate<'a> = &'a dyn Fn(&Scores) -> f64;
@@ -30,7 +30,7 @@ fn scores(entry: &Value) -> Scores {
     Scores::new(&rows(entry)).unwrap()
 }
 
-/// Holds an estimate and its interval against a recorded (point, low, high).
+/// Compares an estimate and its interval with a recorded (point, low, high).
 fn hold(name: &str, scale: f64, point: f64, interval: Interval, recorded: &[f64]) {
     assert!((point - recorded[0]).abs() <= POINT, "{name}: {point}, recorded {}", recorded[0]);
     for (found, recorded) in [(interval.low, recorded[1]), (interval.high, recorded[2])] {
@@ -72,7 +72,7 @@ fn deviations() {
                 }
             }
         }
-        // The mean of the means of runs is that of all.
+        // The mean of the runs' means is the overall mean.
         assert!((mean(&scores.run_means()).unwrap() - scores.mean()).abs() <= POINT, "{name}");
     }
 }

@@ -1,10 +1,10 @@
-//! Statistics of inputs at the edge, and properties that any input has.
+//! Statistics of edge cases, and properties that hold for any input.
 
 #![allow(clippy::unwrap_used)]
 
 use album_stats::{Bootstrap, Divisor, Interval, Scores, StatisticsError, deviation, improvement, profile};
 
-/// A bootstrap that is quick.
+/// A quick bootstrap.
 fn bootstrap(seed: u64) -> Bootstrap {
     Bootstrap { resamples: 2000, ..Bootstrap::new(seed) }
 }
@@ -46,7 +46,7 @@ fn equal_scores() {
     assert_eq!(interval, point(scores.iqm()));
     assert_eq!(improvement(&scores, &scores), Ok(0.5));
     assert_eq!(bootstrap(0).improvement(&scores, &scores).unwrap(), point(0.5));
-    // Above, not at.
+    // Strictly above.
     assert_eq!(profile(&scores, &[12.2, 12.3]).unwrap(), [1.0, 0.0]);
     assert_eq!(bootstrap(0).profile(&scores, &[12.2, 12.3]).unwrap(), [point(1.0), point(0.0)]);
 }
@@ -107,16 +107,15 @@ fn the_seed_decides() {
     assert_ne!(of(1), of(2));
 }
 
-/// Runs are drawn within their task: with one score in each task, nothing varies between resamples that
-/// mixes of tasks could show.
+/// Runs are drawn within their task: all runs of a task score the same, so resamples vary only if tasks are mixed.
 #[test]
 fn tasks_are_strata() {
     let scores = Scores::new(&[[0.0, 100.0], [0.0, 100.0], [0.0, 100.0]]).unwrap();
     assert_eq!(bootstrap(0).interval(&scores, Scores::mean).unwrap(), point(50.0));
 }
 
-/// The exact answer is known here: the mean of a resample of two runs is 0, 1/2 or 1 with probability
-/// 1/4, 1/2, 1/4 for one task.
+/// The exact answer is known here: for one task, the mean of a resample of two runs is 0, 1/2 or 1 with
+/// probability 1/4, 1/2, 1/4.
 #[test]
 fn percentiles_of_a_known_distribution() {
     let scores = Scores::new(&[[0.0], [1.0]]).unwrap();
@@ -125,8 +124,8 @@ fn percentiles_of_a_known_distribution() {
     assert_eq!(of(0.6), Interval { low: 0.0, high: 1.0 });
 }
 
-/// With few possible scores the distribution over resamples can be computed: the sum over tasks and runs of
-/// independent draws.
+/// With few possible scores the distribution over resamples can be computed: the sum of independent draws
+/// over tasks and runs.
 #[test]
 fn ends_are_those_of_the_exact_distribution() {
     let runs = [
@@ -138,7 +137,7 @@ fn ends_are_those_of_the_exact_distribution() {
     ];
     let scores = Scores::new(&runs).unwrap();
     let cells = scores.values().len();
-    // How likely each sum of 25 draws is, where `part` says how much a score adds.
+    // The probability of each sum of 25 draws, where `part` is the contribution of a score.
     let exact = |part: &dyn Fn(f64) -> usize| {
         let mut likely = vec![1.0];
         for task in 0..scores.tasks() {
@@ -152,7 +151,7 @@ fn ends_are_those_of_the_exact_distribution() {
         }
         likely
     };
-    // The sum at which so many resamples have been passed, and how near to a step that is.
+    // The sum at which this fraction of resamples is reached, and its distance from a step.
     let percentile = |likely: &[f64], share: f64| {
         let below = |sum: &usize| likely[..=*sum].iter().sum::<f64>();
         let sum = (0..likely.len()).find(|sum| below(sum) >= share).unwrap();

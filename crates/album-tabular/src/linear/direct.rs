@@ -1,4 +1,4 @@
-//! Small components, solved exactly.
+//! Exact solution of small components.
 
 use super::Side;
 use crate::sparse::Csr;
@@ -33,7 +33,7 @@ pub(super) fn solve_cycle(t: &Csr, b: &[f64], side: Side) -> Vec<f64> {
             // The same with the flow: x_next(i) = b_next(i) + t_i x_i.
             let (sum, product) =
                 path.iter().fold((0.0, 1.0), |(sum, product), &(i, w)| ((b[i] + sum) * w, product * w));
-            // One lap that starts with x_0 = b_0 + s and comes back with s = sum of the lap + product * s.
+            // One lap that starts with x_0 = b_0 + s returns with s = sum of the lap + product * s.
             let s = sum / (1.0 - product);
             let mut inflow = s;
             for &(i, w) in &path {
@@ -45,7 +45,8 @@ pub(super) fn solve_cycle(t: &Csr, b: &[f64], side: Side) -> Vec<f64> {
     x
 }
 
-/// Gaussian elimination. `I - T` is diagonally dominant by rows (its transpose by columns), so pivots need no search.
+/// Gaussian elimination. `I - T` is diagonally dominant by rows (its transpose by columns), so no pivoting is
+/// needed.
 pub(super) fn solve_dense(t: &Csr, mut b: Vec<f64>, side: Side) -> Vec<f64> {
     let n = t.rows();
     let mut a = vec![0.0; n * n];

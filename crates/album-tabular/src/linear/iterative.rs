@@ -1,4 +1,4 @@
-//! Large components, solved by BiCGSTAB.
+//! BiCGSTAB solution of large components.
 
 use super::Side;
 use crate::sparse::Csr;
@@ -11,7 +11,7 @@ pub(super) fn solve_iteratively(t: &Csr, b: &[f64], side: Side) -> Vec<f64> {
         (0..b.len()).map(|i| b[i] - (x[i] - tx[i])).collect()
     };
     let size = |r: &[f64]| r.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    // The residual cannot be computed more exactly than this.
+    // The residual cannot be computed more accurately than this.
     let enough = |x: &[f64]| 4.0 * f64::EPSILON * (size(b) + 2.0 * size(x));
     let mut x = b.to_vec();
     let mut r = residual(&x);
@@ -58,7 +58,7 @@ fn bicgstab(product: &dyn Fn(&[f64]) -> Vec<f64>, b: &[f64]) -> Vec<f64> {
         let t = apply(&s);
         let omega = dot(&t, &s) / dot(&t, &t);
         if !alpha.is_finite() || !omega.is_finite() {
-            break; // Breakdown: keep what there is.
+            break; // Breakdown: keep the current iterate.
         }
         for i in 0..n {
             x[i] += alpha * p[i] + omega * s[i];

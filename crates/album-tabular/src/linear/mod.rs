@@ -1,10 +1,10 @@
 //! Linear systems `(I - T) x = b` and `(I - T)' x = b` where `T = gamma P_pi` is a discounted transition matrix.
 //!
-//! The first is policy evaluation, the second the discounted occupancy of a policy. Both are solved component by
-//! component along the strongly connected components of `T`: in data most states are visited on the way somewhere, so
-//! most components are single states and the solve is one pass over the nonzeros. A component that is a plain cycle is
-//! solved in closed form, a small one by Gaussian elimination, a large one by BiCGSTAB with a contraction as its
-//! safety net.
+//! The first is policy evaluation, the second the discounted occupancy of a policy. Both are solved component
+//! by component along the strongly connected components of `T`: in data most states are transient, so most
+//! components are single states and the solve is one pass over the nonzeros. A component that is a plain
+//! cycle is solved in closed form, a small one by Gaussian elimination, a large one by BiCGSTAB with a
+//! contraction as its safety net.
 
 mod components;
 mod direct;
@@ -16,7 +16,7 @@ use crate::sparse::Csr;
 use direct::{solve_cycle, solve_dense};
 use iterative::solve_iteratively;
 
-/// Components up to this size are eliminated densely: 2/3 * 128^3 operations are about a millisecond.
+/// Components up to this size are eliminated densely: 2/3 * 128^3 operations take about a millisecond.
 const DENSE: usize = 128;
 
 /// `T` with its components in an order in which each depends only on earlier ones.
@@ -25,10 +25,10 @@ pub struct DiscountedSystem<'a> {
     t: &'a Csr,
     /// States grouped by component, sinks first.
     order: Vec<u32>,
-    /// Where each component starts in `order`.
+    /// The start of each component in `order`.
     starts: Vec<usize>,
     component: Vec<u32>,
-    /// Where each state stands in `order`.
+    /// The position of each state in `order`.
     position: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> DiscountedSystem<'a> {
         let mut x = vec![0.0; b.len()];
         for c in 0..self.starts.len() - 1 {
             let members = &self.order[self.starts[c]..self.starts[c + 1]];
-            // What flows in from components that are solved already.
+            // The contribution of components that are already solved.
             let rhs: Vec<f64> = members
                 .iter()
                 .map(|&i| b[i as usize] + self.row_outside(i as usize, c).map(|(j, t)| t * x[j]).sum::<f64>())
@@ -123,7 +123,8 @@ mod tests {
     use crate::max_difference;
     use rand::RngExt;
 
-    /// A random discounted matrix; `fan` successors per state drawn from the whole or from states after it.
+    /// A random discounted matrix with `fan` successors per state, drawn from all states or only from later
+    /// ones.
     fn random(n: usize, fan: usize, gamma: f64, forward: bool, seed: u64) -> Csr {
         let mut rng = album_base::rng::stream(seed, "test");
         let mut t = Csr::new(n);
@@ -163,7 +164,7 @@ mod tests {
     fn residuals_vanish_for_every_kind_of_component() {
         for gamma in [0.0, 0.5, 0.95, 0.995, 0.9999] {
             check(&random(300, 1, gamma, false, 1)); // cycles with trees hanging off them
-            check(&random(300, 3, gamma, true, 2)); // acyclic but for self-loops
+            check(&random(300, 3, gamma, true, 2)); // acyclic except for self-loops
             check(&random(60, 3, gamma, false, 3)); // one dense component
             check(&random(1000, 3, gamma, false, 4)); // one large component
         }
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn slowly_mixing_chains_converge_too() {
-        // A long line walked left or right: BiCGSTAB alone has a hard time at gamma near 1.
+        // A random walk on a long line: BiCGSTAB alone struggles with gamma near 1.
         let n = 2000;
         let mut t = Csr::new(n);
         for i in 0..n {

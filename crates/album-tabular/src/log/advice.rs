@@ -1,4 +1,4 @@
-//! What a log says about each of its states: the best action, what it is worth, and how sure that is.
+//! The policy of a log: the best action of each state, its value, and its uncertainty.
 
 use super::Log;
 use super::bootstrap::{Intervals, intervals};
@@ -6,14 +6,14 @@ use crate::policy::policy_iteration;
 use crate::sparse::{Csr, RowBuilder};
 use crate::{EmpiricalMdp, Mdp, TabularError, policy_value};
 
-/// What to find out.
+/// Options of the analysis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The discount factor.
     pub gamma: f64,
-    /// Actions with fewer rows at a state are not recommended there.
+    /// Actions with fewer rows in a state are not recommended there.
     pub min_count: u64,
-    /// Resamples of the bootstrap over episodes; 0 for none.
+    /// Number of bootstrap resamples of the episodes; 0 for none.
     pub bootstrap: usize,
     /// Seed of the bootstrap.
     pub seed: u64,
@@ -25,32 +25,34 @@ impl Default for Question {
     }
 }
 
-/// The best recorded policy, state by state.
+/// The best policy supported by the data, state by state.
 #[derive(Debug)]
 pub struct Advice {
     /// The empirical MDP of the log.
     pub empirical: EmpiricalMdp,
-    /// The pair to take at each state. `None` where no action has enough rows: then the recorded behaviour is kept.
+    /// The pair to take in each state; `None` if no action has enough rows, in which case the recorded
+    /// behaviour is kept.
     pub best: Vec<Option<usize>>,
-    /// The pair that was recorded most often at each state.
+    /// The most frequent pair of each state.
     pub usual: Vec<usize>,
-    /// `V*_D`: the value of the policy at each state.
+    /// `V*_D`: the value of the policy in each state.
     pub value: Vec<f64>,
-    /// The value of the recorded behaviour at each state.
+    /// The value of the recorded behaviour in each state.
     pub behaviour_value: Vec<f64>,
-    /// What the best action gains over the recorded mix of actions at each state, if the policy is followed afterwards.
+    /// The gain of the best action over the recorded mix of actions in each state, if the policy is followed
+    /// afterwards.
     pub gain: Vec<f64>,
-    /// Rows of each state.
+    /// Number of rows of each state.
     pub count: Vec<u64>,
-    /// The value of the policy where episodes start, on average.
+    /// The mean value of the policy at initial states.
     pub initial_value: f64,
-    /// The value of the recorded behaviour where episodes start, on average.
+    /// The mean value of the recorded behaviour at initial states.
     pub initial_behaviour_value: f64,
-    /// The discounted return that was recorded, on average over episodes.
+    /// The mean discounted return of the recorded episodes.
     pub recorded_return: f64,
-    /// The largest violation of the Bellman equation.
+    /// The largest residual of the Bellman equation.
     pub residual: f64,
-    /// How sure all of this is.
+    /// Bootstrap intervals.
     pub intervals: Option<Intervals>,
 }
 
@@ -69,7 +71,7 @@ impl Advice {
             let residual = residual(solved, &optimum.v);
             Ok((optimum.v, best, residual))
         };
-        // Two solutions of about the same size that do not need each other.
+        // Two independent solutions of about the same size, in parallel.
         let (behaviour_value, found) = std::thread::scope(|scope| {
             let behaviour = || policy_value(mdp, &empirical.behaviour).1;
             let Ok(thread) = std::thread::Builder::new().spawn_scoped(scope, behaviour) else {
@@ -132,23 +134,23 @@ impl Advice {
         })
     }
 
-    /// The action to take at a state: the best one, or the usual one where none has enough rows.
+    /// The action to take in a state: the best one, or the most frequent one if none has enough rows.
     pub fn pair(&self, state: usize) -> usize {
         self.best[state].unwrap_or(self.usual[state])
     }
 
-    /// How many states the log acts in.
+    /// Number of states in which the log acts.
     pub fn states(&self) -> usize {
         self.value.len()
     }
 
-    /// Whether more than one action was recorded at a state.
+    /// Whether more than one action was recorded in a state.
     pub fn is_choice(&self, state: usize) -> bool {
         self.empirical.mdp.pairs_of(state).len() > 1
     }
 }
 
-/// What `best` gains over the recorded mix of actions, by the values of pairs.
+/// The gain of `best` over the recorded mix of actions, by the values of pairs.
 pub(super) fn gain(empirical: &EmpiricalMdp, s: usize, best: Option<usize>, q: impl Fn(usize) -> f64) -> f64 {
     let Some(best) = best else { return 0.0 };
     if empirical.mdp.pairs_of(s).len() == 1 {
@@ -171,10 +173,10 @@ fn returns(log: &Log, gamma: f64) -> Vec<f64> {
     log.starts.windows(2).map(of).collect()
 }
 
-/// The empirical MDP without rare actions. Where no action is left, the recorded mix is the only one.
+/// The empirical MDP without rare actions. If no action is left in a state, the recorded mix is its only one.
 struct Restricted {
     mdp: Mdp,
-    /// The pair of the whole MDP; `None` for a mix.
+    /// The pair of the full MDP; `None` for a mix.
     original: Vec<Option<usize>>,
 }
 

@@ -1,8 +1,8 @@
-//! Intervals by resampling whole episodes.
+//! Bootstrap intervals over whole episodes.
 //!
-//! The best of noisy averages looks better than it is. So the policy stays the one that the whole log gave, and each
-//! resample only evaluates it: `Q_b` of that policy in the empirical MDP of the resample. Its value and the gain of its
-//! actions may then come out lower than in the log, or negative.
+//! The best of several noisy averages looks better than it is. So the policy stays the one found on the whole
+//! log, and each resample only evaluates it: `Q_b` of that policy in the empirical MDP of the resample. Its
+//! value and the gain of its actions may then come out lower than in the log, or negative.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use super::Log;
 use crate::sparse::{Csr, RowBuilder};
 use crate::{DiscountedSystem, EmpiricalMdp, TabularError};
 
-/// From the lower to the upper end, 95 % of the resamples in between. NaN where too few resamples say anything.
+/// A 95 % interval over the resamples; NaN if too few resamples have a value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// The lower end.
@@ -24,27 +24,27 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What the bootstrap says.
+/// The intervals of an analysis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Intervals {
-    /// The value of the policy at each state.
+    /// The value of the policy in each state.
     pub value: Vec<Interval>,
-    /// The gain of its action at each state.
+    /// The gain of its action in each state.
     pub gain: Vec<Interval>,
-    /// Whether the gain at a state is above 0 beyond doubt.
+    /// Whether the gain in a state is significantly above 0.
     pub certain: Vec<bool>,
-    /// The value of the policy where episodes start, on average.
+    /// The mean value of the policy at initial states.
     pub initial_value: Interval,
-    /// The recorded return, on average.
+    /// The mean recorded return.
     pub recorded_return: Interval,
-    /// The difference of the two.
+    /// The policy's value minus the recorded return.
     pub improvement: Interval,
 }
 
-/// An action that fewer episodes took has no interval that means anything.
+/// Intervals are not reported for actions taken in fewer episodes.
 pub const MIN_EPISODES: u32 = 5;
 
-/// The most numbers that are kept for percentiles.
+/// Maximum count of numbers kept for percentiles.
 const MOST: usize = 1 << 29;
 
 /// Resamples the episodes of a log.
@@ -107,7 +107,7 @@ pub(super) fn intervals(
     })
 }
 
-/// The 2.5th and 97.5th percentile, if at least half of the resamples have a number.
+/// The 2.5th and 97.5th percentile, if at least half of the resamples have a value.
 fn percentiles(numbers: &mut [f64], resamples: usize) -> Interval {
     if numbers.is_empty() || 2 * numbers.len() < resamples {
         return Interval { low: f64::NAN, high: f64::NAN };
@@ -121,7 +121,7 @@ fn percentiles(numbers: &mut [f64], resamples: usize) -> Interval {
     Interval { low: at(0.025), high: at(0.975) }
 }
 
-/// How many episodes took each pair.
+/// The number of episodes that took each pair.
 fn episodes_of_pairs(log: &Log, empirical: &EmpiricalMdp) -> Vec<u32> {
     let (mut count, mut last) = (vec![0; empirical.mdp.pairs()], vec![usize::MAX; empirical.mdp.pairs()]);
     for (e, episode) in log.starts.windows(2).enumerate() {
@@ -134,7 +134,7 @@ fn episodes_of_pairs(log: &Log, empirical: &EmpiricalMdp) -> Vec<u32> {
     count
 }
 
-/// Where the successors of each pair begin, and for each row the place of its successor.
+/// The start of each pair's successors, and the index of each row's successor.
 struct Edges {
     starts: Vec<usize>,
     of_row: Vec<u32>,
@@ -162,7 +162,7 @@ struct Problem<'a> {
     edges: Edges,
 }
 
-/// What one resample says. NaN at states that it does not have.
+/// The result of one resample; NaN at states that it does not contain.
 struct Resample {
     value: Vec<f32>,
     gain: Vec<f32>,
@@ -203,7 +203,7 @@ impl Problem<'_> {
             }
         }
         let (edge, reward, count) = (&*edge, &*reward, &*count);
-        // A pair that the resample lacks is as in the whole log; its state is not reported.
+        // A pair missing from the resample keeps its values of the whole log; its state is not reported.
         let mean =
             |pair: usize| if count[pair] > 0.0 { reward[pair] / count[pair] } else { mdp.reward()[pair] };
         let onward = |pair: usize| {

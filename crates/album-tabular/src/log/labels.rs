@@ -1,4 +1,4 @@
-//! Labels and their numbers: one column, and several columns as one state.
+//! Labels and their codes, for one column and for several columns combined into a state.
 
 use album_data::table::{ColumnData, Text};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{MISSING_STATE, Source};
 use crate::TabularError;
 use crate::empirical::Ranks;
 
-/// Stands for a value that is missing.
+/// The code of a missing value.
 const MISSING: i64 = i64::MIN;
 
 /// The distinct values of a column, ascending.
@@ -18,18 +18,18 @@ pub(crate) struct Labels {
     kind: LabelKind,
 }
 
-/// What a key stands for.
+/// What a key represents.
 #[derive(Debug)]
 enum LabelKind {
     Bool,
     Int,
     Float,
-    /// An index of these.
+    /// An index into these strings.
     Text(Vec<String>),
 }
 
 impl Labels {
-    /// The labels of a column, and the number of each row's label. None may be missing.
+    /// The labels of a column, and the code of each row. No value may be missing.
     pub fn of_column(
         source: &Source<'_>,
         name: &str,
@@ -39,7 +39,7 @@ impl Labels {
         Ok((labels, codes))
     }
 
-    /// The labels of a column and of one that holds the same thing a step later, where labels may be missing.
+    /// The labels of a column and of its counterpart one step later, in which values may be missing.
     pub fn of_columns(
         source: &Source<'_>,
         name: &str,
@@ -96,7 +96,7 @@ impl Labels {
     }
 }
 
-/// The keys of two columns one after the other, with something else for the missing ones.
+/// The keys of two columns, one after the other, with a placeholder for missing ones.
 #[derive(Clone)]
 struct Both<'a> {
     first: &'a [i64],
@@ -153,7 +153,7 @@ fn plain(source: &Source<'_>, name: &str, later: Option<&str>) -> Result<Keys, T
             let known = first.categories.len();
             let key = |shift: usize| {
                 let (order, labels) = (&order, &labels);
-                // An empty successor is one that is missing, unless a state has that label.
+                // An empty successor is missing, unless a state has that label.
                 move |&code: &u32| match order[code as usize + shift] {
                     key if shift > 0
                         && labels[key as usize].is_empty()
@@ -176,7 +176,7 @@ fn plain(source: &Source<'_>, name: &str, later: Option<&str>) -> Result<Keys, T
             Ok((LabelKind::Bool, keys(first), keys(second)))
         }
         _ => {
-            // Integers become decimal numbers where some successors are missing.
+            // Integer columns are read as floats if some successors are missing.
             let first = column.numbers().map_err(|row| source.bad(name, row, &column, "a number"))?;
             let numbers = second.numbers().map_err(|row| source.bad(later, row, &second, "a number"))?;
             let whole = matches!(column, ColumnData::Int(_));
@@ -193,8 +193,7 @@ fn plain(source: &Source<'_>, name: &str, later: Option<&str>) -> Result<Keys, T
     }
 }
 
-/// Numbers by the part of the data's range that they are in. The parts have equally many rows, as far as equal numbers
-/// allow.
+/// Numbers by the quantile bin that they fall into. Bins have equally many rows, as far as ties allow.
 fn binned(source: &Source<'_>, name: &str, later: Option<&str>, bins: usize) -> Result<Keys, TabularError> {
     let numbers = source.numbers(name)?;
     let mut ascending: Vec<f64> = numbers.iter().copied().filter(|x| !x.is_nan()).collect();
@@ -219,7 +218,7 @@ fn binned(source: &Source<'_>, name: &str, later: Option<&str>, bins: usize) -> 
     Ok((LabelKind::Text((0..=edges.len()).map(label).collect()), keys, later))
 }
 
-/// The distinct labels of two lists, ascending, and the place of each entry of both.
+/// The distinct labels of two lists, ascending, and the index of each entry of both.
 fn sorted(first: &[String], second: &[String]) -> (Vec<String>, Vec<i64>) {
     let mut labels: Vec<&String> = first.iter().chain(second).collect();
     labels.sort_unstable();
@@ -229,7 +228,7 @@ fn sorted(first: &[String], second: &[String]) -> (Vec<String>, Vec<i64>) {
     (labels.into_iter().cloned().collect(), order)
 }
 
-/// Whole numbers in the order of the numbers they stand for.
+/// Integer keys in the order of the numbers.
 fn float_keys(numbers: &[f64]) -> Vec<i64> {
     let key = |x: f64| {
         let bits = (x + 0.0).to_bits() as i64;
@@ -242,15 +241,15 @@ fn float(key: i64) -> f64 {
     f64::from_bits(if key < 0 { key ^ i64::MAX } else { key } as u64)
 }
 
-/// Several columns as one state.
+/// Several columns combined into one state.
 #[derive(Debug, Default)]
 pub(crate) struct States {
     pub columns: Vec<Labels>,
-    /// For each column after the first: what each state is made of, as `before * labels + label`.
+    /// For each column after the first: the components of each combined state, as `before * labels + label`.
     folds: Vec<Vec<i64>>,
     /// The state of each row.
     pub current: Vec<u32>,
-    /// What follows each row, if the log says so.
+    /// The successor of each row, if the log has one.
     pub next: Vec<u32>,
 }
 
@@ -290,7 +289,7 @@ impl States {
         self.folds.last().map_or_else(|| self.columns.first().map_or(0, Labels::count), Vec::len)
     }
 
-    /// The labels of a state, one for each column.
+    /// The label codes of a state, one per column.
     pub fn codes(&self, state: usize) -> Vec<usize> {
         let mut codes = vec![0; self.columns.len()];
         let mut state = state;

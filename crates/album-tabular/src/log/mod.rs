@@ -1,4 +1,5 @@
-//! Logs as tables: labelled columns become a [`TabularDataset`], and its solution gets the labels back.
+//! Logs as tables: labelled columns become a [`TabularDataset`], and its solution is mapped back to the
+//! labels.
 //!
 //! ```
 //! use album_data::table::Table;
@@ -45,35 +46,35 @@ use crate::{TabularDataset, TabularError};
 use labels::{Labels, States};
 use order::Order;
 
-/// Which column means what.
+/// The role of each column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LogColumns {
-    /// The columns that together are the state.
+    /// The columns that together form the state.
     pub state: Vec<String>,
     /// The action.
     pub action: String,
     /// The reward.
     pub reward: String,
-    /// What rows of one episode share.
+    /// The column that identifies the episode.
     pub episode: String,
-    /// The order of an episode's rows; without it, that of the file.
+    /// The order of an episode's rows; by default that of the file.
     pub step: Option<String>,
-    /// The columns of the successor, in the order of `state`; without them, the next row of the episode.
+    /// The columns of the successor, in the order of `state`; by default the state of the episode's next row.
     pub next_state: Vec<String>,
-    /// Flags: the episode ended with this row, nothing follows. Without it, every episode ends with its last row.
+    /// Flags that mark where an episode terminates; by default every episode terminates at its last row.
     pub terminal: Option<String>,
-    /// State columns of numbers that are cut into so many parts of equally many rows.
+    /// Numeric state columns to be discretised into this many quantile bins.
     pub bins: Vec<(String, usize)>,
 }
 
-/// A log, ready to solve.
+/// A log, ready to be solved.
 #[derive(Debug)]
 pub struct Log {
     /// The transitions, episode by episode, with numbered states and actions.
     pub data: TabularDataset,
-    /// Where each episode starts in `data`; one more entry for the end.
+    /// The start of each episode in `data`, and the end of the last.
     pub starts: Vec<usize>,
-    /// What is worth knowing about the log.
+    /// Warnings about the log.
     pub warnings: Vec<String>,
     pub(crate) states: States,
     pub(crate) actions: Labels,
@@ -152,7 +153,7 @@ impl Log {
                         let (name, expected) = (&columns.next_state[0], "a state, since the episode goes on");
                         return Err(table.table.bad_value(name, row, "", expected).into());
                     }
-                    // The last row of an episode that was only cut: nobody knows what followed.
+                    // The last row of a truncated episode: its successor is unknown.
                     MISSING_STATE => {
                         unknown += 1;
                         continue;
@@ -183,29 +184,29 @@ impl Log {
         Ok(Self { data, starts, warnings, states, actions })
     }
 
-    /// Names of the state's columns.
+    /// Names of the state columns.
     pub fn state_columns(&self) -> impl Iterator<Item = &str> {
         self.states.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// Episodes of at least one transition.
+    /// Number of episodes with at least one transition.
     pub fn episodes(&self) -> usize {
         self.starts.len() - 1
     }
 }
 
-/// A successor that the log leaves empty.
+/// A successor that is empty in the log.
 pub(crate) const MISSING_STATE: u32 = u32::MAX;
 
-/// A table whose columns are read with a use in mind.
+/// A table whose columns are converted to what the analysis needs.
 pub(crate) struct Source<'a> {
     pub table: &'a Table,
-    /// What was read and not yet used.
+    /// Columns read and not yet used.
     columns: RefCell<Vec<(String, ColumnData)>>,
 }
 
 impl<'a> Source<'a> {
-    /// Reads all columns at once: a CSV file has to be read as a whole for any of them.
+    /// Reads all columns at once, because reading any of them from a CSV file means reading the whole file.
     fn new(table: &'a Table, columns: &LogColumns) -> Result<Self, TabularError> {
         let mut names: Vec<&str> =
             columns.state.iter().chain(&columns.next_state).map(String::as_str).collect();
@@ -216,7 +217,7 @@ impl<'a> Source<'a> {
         Ok(Self { table, columns: RefCell::new(columns) })
     }
 
-    /// One column. It is given away, so that what is no longer needed takes no memory.
+    /// Takes one column out, so that its memory is freed after use.
     pub fn column(&self, name: &str) -> Result<ColumnData, TabularError> {
         let mut columns = self.columns.borrow_mut();
         match columns.iter().position(|(known, _)| known == name) {

@@ -1,21 +1,21 @@
-//! The rows of a log, episode by episode and step by step.
+//! The rows of a log in order of episode and step.
 
 use super::Source;
 use super::labels::Labels;
 use crate::TabularError;
 
-/// How to walk through a log.
+/// The order of the rows.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// The row at each place; empty where rows are in order already.
+    /// The row at each position; empty if the rows are already in order.
     rows: Vec<u32>,
-    /// Where each episode starts; one more entry for the end.
+    /// The start of each episode, and the end of the last.
     pub starts: Vec<usize>,
     pub warnings: Vec<String>,
 }
 
 impl Order {
-    /// Orders rows by episode, in the order in which episodes first appear, and by step.
+    /// Orders rows by first appearance of their episode, and by step.
     pub fn of(source: &Source<'_>, episode: &str, step: Option<&str>) -> Result<Self, TabularError> {
         let (labels, episodes) = Labels::of_column(source, episode, None)?;
         let steps = step.map(|step| Labels::of_column(source, step, None)).transpose()?;
@@ -90,7 +90,7 @@ impl Order {
         )))
     }
 
-    /// Steps that are counted one by one must not skip any, or a state would follow that did not.
+    /// Consecutive step numbers must not skip any, or a wrong state would count as the successor.
     fn note_gaps(&mut self, step: &str, labels: &Labels, steps: &[u32]) {
         let Some(numbers) = labels.integers() else { return };
         let (mut ones, mut others) = (0usize, 0usize);
@@ -107,7 +107,7 @@ impl Order {
         }
     }
 
-    /// The row at a place.
+    /// The row at a position.
     pub fn row(&self, place: usize) -> usize {
         self.rows.get(place).map_or(place, |&row| row as usize)
     }

@@ -1,4 +1,4 @@
-//! A solved log with the labels that its owner gave.
+//! A solved log in its own labels.
 
 use album_data::table::ColumnData;
 
@@ -13,13 +13,13 @@ impl Log {
         labels.join(", ")
     }
 
-    /// The labels of a state of an advice, one for each column.
+    /// The labels of a state of the solution, one per column.
     pub fn state_labels(&self, advice: &Advice, state: usize) -> Vec<String> {
         let codes = self.states.codes(advice.empirical.state_labels[state] as usize);
         self.states.columns.iter().zip(codes).map(|(column, code)| column.text(code)).collect()
     }
 
-    /// The action to take at a state of an advice.
+    /// The action to take in a state.
     pub fn action_label(&self, advice: &Advice, state: usize) -> String {
         self.pair_label(advice, advice.pair(state))
     }
@@ -29,7 +29,7 @@ impl Log {
         self.actions.text(advice.empirical.pair_actions[pair] as usize)
     }
 
-    /// The policy as a table, one row for each state.
+    /// The policy as a table with one row per state.
     pub fn policy_columns(&self, advice: &Advice) -> Vec<(String, ColumnData)> {
         let states = advice.states();
         let codes: Vec<Vec<usize>> =

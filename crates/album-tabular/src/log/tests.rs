@@ -48,7 +48,7 @@ fn several_columns_are_one_state() {
     assert_eq!(log.action_label(&advice, 1), "stay");
     assert_eq!(advice.gain, [0.0, 1.75, 0.0]);
     assert_eq!((advice.initial_value, advice.recorded_return), (4.0, 2.25));
-    // One column alone joins what differs in the other.
+    // With one column only, states that differ in the other are merged.
     assert_eq!(Advice::new(&read(TWO, &columns(&["x"])).unwrap(), &question()).unwrap().states(), 2);
 }
 
@@ -105,7 +105,7 @@ fn successors_may_be_columns() {
     let mut named = columns(&["s"]);
     named.next_state = vec!["next".into()];
     let log = read(text, &named).unwrap();
-    // The successor of the second row is missing, and nothing says that the episode ended: it is left out.
+    // The second row has no successor and no terminal flag, so it is left out.
     assert_eq!(log.data.next_states, [1, 2]);
     refused("e,s,next,a,r\n1,1,,x,1\n1,2,1,x,2\n", &named, &["`next`, row 0", "goes on"]);
     named.next_state.push("s".into());
@@ -122,7 +122,7 @@ fn numbers_are_cut_into_parts_of_equally_many_rows() {
     assert_eq!(advice.count, [25; 4]);
     let labels: Vec<String> = (0..4).map(|s| log.state_label(s)).collect();
     assert_eq!(labels, ["< 625", "625 to 2500", "2500 to 5625", ">= 5625"]);
-    // Equal numbers stay together.
+    // Equal numbers share a bin.
     let log = read("e,x,a,r\n1,5,0,0\n2,5,0,0\n3,5,0,0\n4,7,0,0\n", &binned).unwrap();
     assert_eq!(Advice::new(&log, &question()).unwrap().count, [3, 1]);
     binned.bins = vec![("y".into(), 4)];
@@ -157,7 +157,8 @@ fn rare_actions_are_not_recommended() {
     assert_eq!(best(2), ("a".into(), vec![1.0, 3.0], false));
 }
 
-/// Two states of 400 rows each: in one action `y` is better by 1 with noise of 1, in the other both are equal.
+/// Two states of 400 rows each: in one, action `y` is better by 1 with noise of 1; in the other both are
+/// equal.
 #[test]
 fn intervals_tell_a_gain_from_chance() {
     let mut rng = rng::stream(5, "test");
@@ -184,7 +185,7 @@ fn intervals_tell_a_gain_from_chance() {
     assert_ne!(run(2).intervals, advice.intervals);
 }
 
-/// The bootstrap's own arithmetic: a resample that has every episode once says what the log says.
+/// The bootstrap's own arithmetic: a resample with every episode once agrees with the log.
 #[test]
 fn values_agree_with_the_tabular_solution() {
     let world = crate::MudWorld::new(8, 0);
@@ -205,7 +206,7 @@ fn values_agree_with_the_tabular_solution() {
     let solution = crate::solve(&lblp, crate::Solver::Bellman).unwrap();
     assert!(crate::max_difference(&advice.value, &solution.v) < 1e-10);
     assert!(advice.residual < 1e-10);
-    // The world is deterministic: where the data has the best action, resampling changes nothing.
+    // The world is deterministic: where the data contains the best action, resampling changes nothing.
     let intervals = advice.intervals.unwrap();
     for s in 0..advice.value.len() {
         let Interval { low, high } = intervals.value[s];

@@ -1,12 +1,12 @@
-//! Linear programs by HiGHS, the solver of the paper (Cargo feature `highs`).
+//! Linear programs by HiGHS, the paper's solver (Cargo feature `highs`).
 
 use super::{LinearProgram, Outcome};
 use crate::TabularError;
 use highs::{HighsModelStatus, RowProblem, Sense};
 
-/// Presolve rules that find nothing in a Lifted Bellman LP and take 30 % of the time: dominated columns, forcing rows
-/// and columns, doubleton and dependent equations, aggregator, parallel rows, sparsification (bits of
-/// `presolve_rule_off`).
+/// Presolve rules that find nothing in a Lifted Bellman LP but take 30 % of the time: dominated columns,
+/// forcing rows and columns, doubleton and dependent equations, aggregator, parallel rows, sparsification
+/// (bits of `presolve_rule_off`).
 pub(crate) const LBLP_RULES_OFF: i32 = 32 + 64 + 128 + 512 + 1024 + 2048 + 4096 + 8192 + 16384;
 
 impl LinearProgram {
@@ -16,8 +16,8 @@ impl LinearProgram {
     }
 }
 
-/// Solves the program to a feasibility tolerance (primal and dual), with the given presolve rules left out. The
-/// objective is divided by `scale`; the multipliers that come back belong to the objective as it stands.
+/// Solves the program to a primal and dual feasibility tolerance, without the given presolve rules. The
+/// objective is divided by `scale`; the returned multipliers refer to the original objective.
 pub(crate) fn solve(
     program: &LinearProgram,
     scale: f64,

@@ -1,20 +1,20 @@
-//! Linear programs by the interior-point crate `clarabel`: pure Rust, so it is there in every build.
+//! Linear programs by the interior-point crate `clarabel`: pure Rust, so every build has it.
 //!
-//! A simplex crate (`microlp`) was tried first and gave up on small relaxed programs, which are very degenerate; an
-//! interior-point method does not mind.
+//! A simplex crate (`microlp`) was tried first and failed on small relaxed programs, which are highly
+//! degenerate; an interior-point method copes with them.
 
 use super::{LinearProgram, Outcome};
 use crate::TabularError;
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SolverStatus, SupportedConeT};
 
-/// Tolerances on the gap and on feasibility, tried in turn: the tightest one that the solver reaches counts. A program
-/// that is solved only to less than the last one is not called solved.
+/// Tolerances on gap and feasibility, tried in turn: the tightest one that the solver reaches counts. A
+/// program that does not reach the last one does not count as solved.
 const TOLERANCES: [f64; 4] = [1e-11, 1e-10, 1e-9, 1e-8];
 
 impl LinearProgram {
-    /// Solves the program with an interior-point method in Rust, to within 1e-11 where that can be reached and at
-    /// least 1e-8.
+    /// Solves the program with an interior-point method in Rust, to within 1e-11 if possible and at least
+    /// 1e-8.
     pub fn solve(&self) -> Result<Outcome, TabularError> {
         // Clarabel's form is A x + s = b with s = 0 (equations first) or s >= 0.
         let mut rows = Rows::default();
@@ -77,8 +77,8 @@ enum Verdict {
     Unbounded,
 }
 
-/// What a status proves. Clarabel's `Almost...` means that a tolerance a thousand times larger or more was met, or
-/// none at all: that proves nothing.
+/// What a status proves. Clarabel's `Almost...` means that a tolerance at least a thousand times larger was
+/// met, or none: that proves nothing.
 fn verdict(status: SolverStatus) -> Option<Verdict> {
     match status {
         SolverStatus::Solved => Some(Verdict::Optimal),
@@ -94,7 +94,7 @@ struct Rows {
     column: Vec<usize>,
     value: Vec<f64>,
     b: Vec<f64>,
-    /// The row of the program that each one comes from, if any, and its sign.
+    /// The program row that each row comes from, if any, and its sign.
     origin: Vec<(Option<usize>, f64)>,
 }
 
@@ -146,7 +146,7 @@ mod tests {
         assert!((x[0] - 1.0).abs() < 1e-9 && (x[1] - 3.0).abs() < 1e-9, "{x:?}");
         assert!((multipliers[0] - 1.0).abs() < 1e-9, "{multipliers:?}");
 
-        // The same row read as a lower bound of its negative.
+        // The same row as a lower bound of its negative.
         let mut mirrored = program.clone();
         mirrored.matrix = crate::Csr::new(2);
         (mirrored.row_lower, mirrored.row_upper) = (Vec::new(), Vec::new());
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_solved_well_is_an_error() {
-        // Coefficients over 40 orders of magnitude: no point of double precision satisfies the rows to 1e-8.
+        // Coefficients over 40 orders of magnitude: no double-precision point satisfies the rows to 1e-8.
         let mut program = LinearProgram::new(vec![1.0, 1.0]);
         program.push_row(1.0, f64::INFINITY, [(0, 1e-20), (1, 1e20)]);
         program.push_row(1.0, f64::INFINITY, [(0, 1e20), (1, -1e20)]);

@@ -1,6 +1,6 @@
-//! Linear programs in general: `min c'x` subject to bounds on `x` and on `A x`.
+//! General linear programs: `min c'x` subject to bounds on `x` and on `A x`.
 //!
-//! [`LinearProgram::solve`] is the same solver in every build; HiGHS has its own method where the Cargo feature
+//! [`LinearProgram::solve`] is the same solver in every build; HiGHS has its own method if the Cargo feature
 //! `highs` is on.
 
 mod interior;
@@ -14,9 +14,9 @@ use crate::sparse::Csr;
 /// `min objective' x` with `lower <= x <= upper` and `row_lower <= A x <= row_upper`.
 #[derive(Clone, Debug)]
 pub struct LinearProgram {
-    /// One cost per variable.
+    /// The cost of each variable.
     pub objective: Vec<f64>,
-    /// Lower bounds of the variables; `-inf` where there is none.
+    /// Lower bounds of the variables; `-inf` for none.
     pub lower: Vec<f64>,
     /// Upper bounds of the variables.
     pub upper: Vec<f64>,
@@ -28,7 +28,7 @@ pub struct LinearProgram {
     pub row_upper: Vec<f64>,
 }
 
-/// What a solver says about a linear program.
+/// The result of solving a linear program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// An optimal point.

@@ -23,7 +23,7 @@ impl LinearProgram {
             writeln!(out, " {kind} {}", row(i))?;
         }
         writeln!(out, "COLUMNS")?;
-        // MPS wants the matrix by columns.
+        // MPS lists the matrix by columns.
         let mut by_column: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.objective.len()];
         for i in 0..self.matrix.rows() {
             self.matrix.row(i).for_each(|(j, value)| by_column[j].push((i, value)));

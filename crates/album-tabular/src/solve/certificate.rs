@@ -1,5 +1,5 @@
-//! An independent judge of a solution: it sees the program and a point, and shares no code with the solvers. The
-//! rollout rows are judged by the K-step recursion, so that no matrix has to be assembled.
+//! An independent check of a solution: it takes the program and a point, and shares no code with the solvers.
+//! The rollout rows are checked by the K-step recursion, so no matrix is assembled.
 
 use crate::{Family, Lblp, PerFamily};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct Certificate {
     pub gap: f64,
 }
 
-/// Judges the point `(q, v)` with the dual variables `lambda`, one per row.
+/// Checks the point `(q, v)` with the dual variables `lambda`, one per row.
 pub fn certify(lblp: &Lblp<'_>, q: &[f64], v: &[f64], lambda: &PerFamily<Vec<f64>>) -> Certificate {
     let (mdp, weights) = (lblp.mdp(), lblp.weights());
     let largest_weight = weights.c_q.iter().chain(&weights.c_v).fold(0.0f64, |m, c| m.max(*c));
@@ -27,7 +27,7 @@ pub fn certify(lblp: &Lblp<'_>, q: &[f64], v: &[f64], lambda: &PerFamily<Vec<f64
 
     let mut primal_by_family = PerFamily::default();
     let (mut slackness, mut negativity, mut dual_objective) = (0.0, 0.0, 0.0);
-    // c + A' lambda, at Q and at V; what the rows ask of y_K flows back at the end.
+    // c + A' lambda, at Q and at V; the contribution through y_K is added at the end.
     let (mut at_q, mut at_v) = (weights.c_q.clone(), weights.c_v.clone());
     let mut at_y_k = vec![0.0; q.len()];
     for family in Family::ALL {
@@ -62,7 +62,8 @@ pub fn certify(lblp: &Lblp<'_>, q: &[f64], v: &[f64], lambda: &PerFamily<Vec<f64
     }
     let stationarity = at_q.iter().chain(&at_v).fold(0.0, |m, x| worse(m, x.abs()));
 
-    // Weights are frequencies, so the objective may be far below 1; a gap is judged against what it is made of.
+    // Weights are frequencies, so the objective may be far below 1; the gap is relative to the size of its
+    // terms.
     let terms = || weights.c_q.iter().zip(q).chain(weights.c_v.iter().zip(v)).map(|(c, x)| c * x);
     let size: f64 = terms().map(f64::abs).sum();
     let gap = (terms().sum::<f64>() - dual_objective).abs() / size.max(f64::MIN_POSITIVE);
@@ -76,7 +77,7 @@ pub fn certify(lblp: &Lblp<'_>, q: &[f64], v: &[f64], lambda: &PerFamily<Vec<f64
     }
 }
 
-/// The larger one; NaN counts as worst, so that it can never pass for a small number.
+/// The larger one; NaN counts as worst, so that it never passes for a small number.
 fn worse(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
@@ -100,14 +101,14 @@ mod tests {
             assert!((0.0..1e-12).contains(&found), "{what} {found}");
         }
 
-        // A value that is too low breaks rows, one that is too high opens a gap.
+        // A value that is too low violates rows; one that is too high opens a gap.
         let mut v = s.v.clone();
         v[3] -= 1e-3;
         assert!(certify(&lblp, &s.q, &v, &s.duals).primal_by_family.e > 9e-4);
         v[3] += 2e-3;
         let high = certify(&lblp, &s.q, &v, &s.duals);
         assert!(high.gap > 1e-6 && high.slackness > 1e-6);
-        // A dual variable that is off, and one of the wrong sign.
+        // A wrong dual variable, and one of the wrong sign.
         let mut duals = s.duals.clone();
         duals.b[0] += 1e-3;
         assert!(certify(&lblp, &s.q, &s.v, &duals).dual > 9e-4);
@@ -118,7 +119,7 @@ mod tests {
         assert!(certify(&lblp, &s.q, &v, &s.duals).primal.is_nan());
     }
 
-    /// The same numbers from the assembled program, for points and multipliers that are anything but optimal.
+    /// The same numbers from the assembled program, for points and multipliers far from optimal.
     #[test]
     fn the_recursion_judges_as_the_assembled_rows_do() {
         for seed in 0..8 {

@@ -1,4 +1,4 @@
-//! Solvers of the Lifted Bellman LP with one result type, and the certificate that judges them.
+//! Solvers of the Lifted Bellman LP with a common result type, and the certificate that checks them.
 
 mod bellman;
 mod certificate;
@@ -11,19 +11,19 @@ use album_data::{DataError, NpzWriter};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Which solver.
+/// The choice of solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Solver {
     /// Policy iteration on the MDP, dual variables from the discounted occupancy flow. Assembles no matrix.
     Bellman,
-    /// The assembled program, given to the interior-point method that every build has.
+    /// The assembled program, solved by the built-in interior-point method.
     InteriorPoint,
-    /// The assembled program, given to HiGHS (Cargo feature `highs`).
+    /// The assembled program, solved by HiGHS (Cargo feature `highs`).
     Highs,
 }
 
 impl Solver {
-    /// As `--solver` takes it.
+    /// The name that `--solver` takes.
     pub fn name(self) -> &'static str {
         match self {
             Solver::Bellman => "bellman",
@@ -32,7 +32,7 @@ impl Solver {
         }
     }
 
-    /// Whether this build has it.
+    /// Whether this build includes it.
     pub fn is_built(self) -> bool {
         self != Solver::Highs || cfg!(feature = "highs")
     }
@@ -51,7 +51,7 @@ pub struct Solution {
     pub objective: f64,
     /// Policies evaluated (`bellman`); 0 for the other solvers.
     pub iterations: usize,
-    /// What an independent look at the point says.
+    /// The result of an independent check.
     pub certificate: Certificate,
     /// Time of the solver.
     pub solve_time: Duration,
@@ -66,8 +66,8 @@ impl Solution {
         (largest(&self.duals.b), largest(&self.duals.e))
     }
 
-    /// Writes the arrays `states`, `v`, `pair_states`, `pair_actions`, `q`, `dual_b` and `dual_e`, numbered as in the
-    /// data. The file is there once the writer is finished.
+    /// Writes the arrays `states`, `v`, `pair_states`, `pair_actions`, `q`, `dual_b` and `dual_e`, in the ids
+    /// of the data. The file exists once the writer is finished.
     pub fn write_npz(&self, path: &Path, data: &EmpiricalMdp) -> Result<NpzWriter, DataError> {
         let (states, pairs) = (self.v.len(), self.q.len());
         let mut npz = NpzWriter::create(path)?;
@@ -83,7 +83,7 @@ impl Solution {
     }
 }
 
-/// The bare result of a solver, before it is judged.
+/// The result of a solver before it is checked.
 struct Point {
     q: Vec<f64>,
     v: Vec<f64>,
@@ -128,7 +128,7 @@ pub fn solve(lblp: &Lblp<'_>, solver: Solver) -> Result<Solution, TabularError> 
     })
 }
 
-/// Refuses a solution with a number that is none: it is no solution, whatever the rest says.
+/// Refuses a solution with NaN or infinity, whatever the rest says.
 fn check_finite(point: &Point, objective: f64, certificate: &Certificate) -> Result<(), TabularError> {
     let Certificate { primal, dual, slackness, gap, .. } = certificate;
     let numbers: [(&str, &[f64]); 8] = [

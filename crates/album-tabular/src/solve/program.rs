@@ -1,11 +1,11 @@
-//! The program given to a general LP solver as it stands, assembled and with nothing said about its structure.
+//! Hands the assembled program to a general LP solver, without exploiting its structure.
 
 use super::Point;
 use crate::lp::Outcome;
 use crate::{Lblp, PerFamily, TabularError};
 
 pub(super) fn by_interior_point(lblp: &Lblp<'_>) -> Result<Point, TabularError> {
-    // The weights stay the frequencies that they are: scaled to at least 1, as HiGHS needs them, they leave Clarabel with
+    // The weights are left unscaled: scaled to at least 1, as HiGHS needs them, they leave Clarabel with
     // primal residuals of 1e-8 (`docs/decisions/exact.md`).
     point(lblp, "interior point", lblp.assemble()?.solve()?)
 }
@@ -14,11 +14,11 @@ pub(super) fn by_interior_point(lblp: &Lblp<'_>) -> Result<Point, TabularError> 
 pub(super) fn by_highs(lblp: &Lblp<'_>) -> Result<Point, TabularError> {
     use crate::lp::highs;
     let program = lblp.assemble()?;
-    // HiGHS's dual tolerance is absolute and the weights are frequencies, so small that it would stop early:
+    // HiGHS's dual tolerance is absolute, and the weights are frequencies so small that it would stop early:
     // the objective is scaled to weights of at least 1.
     let scale = program.objective.iter().copied().fold(f64::INFINITY, f64::min);
-    // Tight tolerances and few presolve rules first; HiGHS 1.15 stops with an error on some programs at 1e-9. The
-    // certificate says how good the point is.
+    // Tight tolerances and few presolve rules first; HiGHS 1.15 stops with an error on some programs at 1e-9.
+    // The certificate measures the quality of the point.
     let mut solved = highs::solve(&program, scale, 1e-9, highs::LBLP_RULES_OFF);
     for tolerance in [1e-8, 1e-7] {
         if solved.is_err() {

@@ -1,8 +1,10 @@
-//! The necessary condition for bounded updates: where it fails, lowering all values together never stops paying.
+//! The necessary condition for bounded updates: if it fails, lowering all values together always decreases
+//! the loss.
 //!
-//! The instances are datasets without absorbing states in which every action permutes the states and every pair occurs
-//! equally often. There the mean of the update over all coordinates is governed by the common shift alone, and with a
-//! large epigraph penalty no other direction is tighter, so the condition decides what full updates do.
+//! The instances are datasets without absorbing states in which every action permutes the states and every
+//! pair is equally frequent. There the mean of the update over all coordinates depends only on the common
+//! shift, and with a large epigraph penalty no other direction is more restrictive, so the condition decides
+//! whether full updates diverge.
 
 use super::{Check, Effort, Group, Lines};
 use crate::{
@@ -74,7 +76,7 @@ impl Case {
         let lambda_k = by_rollout / unit;
         let mut lambda_b = (left - by_rollout) / (1.0 - gamma);
         if seed.is_multiple_of(2) {
-            // Q alone must not be able to fall either: that takes lambda_B + lambda_K > omega_Q.
+            // Q alone must not diverge either: that takes lambda_B + lambda_K > omega_Q.
             lambda_b = lambda_b.max(1.1 * omega_q);
         }
         let lambda_e = 1.5 * right / (1.0 - gamma) + lambda_b;
@@ -90,7 +92,7 @@ impl Case {
         Relaxation::of_data(&self.data, &self.rollout, self.coefficients)
     }
 
-    /// The slope of the loss along the common shift, read off the update where all hinges but g_E are active:
+    /// The slope of the loss along the common shift, measured on the update with all hinges but g_E active:
     /// minus the sum of the update's components.
     fn slope_far_below(&self) -> f64 {
         let far = -1e4 / (1.0 - self.gamma());
@@ -100,7 +102,7 @@ impl Case {
         -(g_q.iter().sum::<f64>() + g_v.iter().sum::<f64>())
     }
 
-    /// Whether full updates from 0 still fall after a long time.
+    /// Whether full updates from 0 are still falling after a long time.
     fn drifts(&self) -> bool {
         const STEPS: usize = 20_000;
         let relaxation = self.relaxation();
@@ -117,7 +119,8 @@ impl Case {
             }
             relaxation.descend(&mut q, &mut v, rate, self.gradient);
         }
-        // A violated condition predicts at least this fall over the second half; a bounded update only oscillates.
+        // A violated condition predicts at least this decrease over the second half; a bounded update only
+        // oscillates.
         let margin = 0.1 * (self.coefficients.omega_q + self.coefficients.omega_v);
         let predicted_fall = (STEPS / 2) as f64 * rate * margin / coordinates;
         halfway - mean(&q, &v) > 0.5 * predicted_fall

@@ -9,7 +9,7 @@ use crate::{
 use album_base::rng;
 use rand::RngExt;
 
-/// The worst numbers seen over a set of instances.
+/// The largest errors over a set of instances.
 #[derive(Default)]
 struct Worst {
     distance: f64,
@@ -44,7 +44,7 @@ impl Worst {
     }
 }
 
-/// A solver, its name, how exact it must be, and the largest MudWorld that it is given.
+/// A solver, its name, its required accuracy, and the largest MudWorld that it is given.
 const SOLVERS: [(Solver, &str, f64, usize); 3] = [
     (Solver::Bellman, "bellman", 1e-9, usize::MAX),
     (Solver::InteriorPoint, "interior point", 1e-6, 30),
@@ -57,7 +57,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         if !solver.is_built() {
             continue;
         }
-        // The solvers that assemble the program get one seed and fewer random instances.
+        // Solvers that assemble the program get one seed and fewer random instances.
         let all = solver == Solver::Bellman;
         let (seeds, instances) =
             if all { (effort.seeds, effort.instances) } else { (1, (effort.instances / 5).max(4)) };

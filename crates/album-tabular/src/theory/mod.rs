@@ -1,8 +1,9 @@
-//! Every statement of the theory, checked with numbers.
+//! Numerical checks of every statement of the theory.
 //!
-//! Each file holds one statement: the instances on which it is tried, what is measured on them, and the bound that the
-//! measurement must keep. Instances that break a hypothesis are tried too, where the statement says that its
-//! conclusion then fails. Tests plant errors in `y_K`, in a family's sign and in the power of gamma, and see them fail.
+//! Each file covers one statement: its instances, what is measured on them, and the bound that the
+//! measurement must satisfy. Where the statement says that its conclusion fails without a hypothesis,
+//! instances that violate the hypothesis are tried too. Tests plant errors in `y_K`, in a family's sign and
+//! in the power of gamma, and expect the checks to fail.
 
 mod boundedness;
 mod exactness;
@@ -16,18 +17,18 @@ mod stop_gradient;
 use crate::{Mdp, TabularError};
 use serde::Serialize;
 
-/// One line of the verification: what holds, what was measured, the bound, the verdict.
+/// One check: statement, measurement, bound, verdict.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// The group that this line belongs to.
+    /// The group of this check.
     pub name: Group,
     /// What must hold, and on which instances.
     pub statement: String,
-    /// What was measured.
+    /// The measured value.
     pub measured: f64,
-    /// What the measurement must keep, e.g. `<= 1e-9`.
+    /// The bound on the measurement, e.g. `<= 1e-9`.
     pub bound: String,
-    /// Whether it does.
+    /// Whether the bound is satisfied.
     pub passed: bool,
 }
 
@@ -41,9 +42,9 @@ pub enum Group {
     Redundancy,
     /// Recorded returns <= in-sample optimum <= optimum of the world.
     Sandwich,
-    /// Large enough penalties leave the minimiser in place.
+    /// Large enough penalties do not move the minimiser.
     Penalty,
-    /// Rollouts speed up the iteration and the descent.
+    /// Rollouts speed up the iteration and the gradient descent.
     Speedup,
     /// When updates stay bounded.
     Boundedness,
@@ -80,7 +81,7 @@ impl Group {
         }
     }
 
-    /// Runs its checks.
+    /// Runs the checks of the group.
     pub fn verify(self, effort: &Effort<'_>) -> Result<Verified, TabularError> {
         let checks = match self {
             Group::Exactness => exactness::check(effort),
@@ -96,38 +97,38 @@ impl Group {
     }
 }
 
-/// How much to check, and a callback for progress.
+/// The extent of the checks, and a progress callback.
 pub struct Effort<'a> {
     /// MudWorld seeds `0..seeds`.
     pub seeds: usize,
-    /// Cells a side of the MudWorlds; the paper's has [`MudWorld::SIZE`](crate::MudWorld::SIZE).
+    /// Side length of the MudWorlds in cells; the paper's is [`MudWorld::SIZE`](crate::MudWorld::SIZE).
     pub size: usize,
-    /// Random instances of the exactness check; the other groups take a share of it.
+    /// Random instances of the exactness check; the other groups use a fraction of it.
     pub instances: usize,
-    /// Called with the current task and the share of the group that is done (0 to 1).
+    /// Called with the current task and the completed fraction of the group (0 to 1).
     pub progress: &'a dyn Fn(&str, f64),
 }
 
 impl Effort<'_> {
-    /// Reports that `done` of `total` parts are done.
+    /// Reports that `done` of `total` parts are complete.
     fn tell(&self, what: &str, done: usize, total: usize) {
         (self.progress)(what, done as f64 / total.max(1) as f64);
     }
 }
 
-/// The checks of a group, and the numbers behind them that are worth a figure.
+/// The checks of a group, and the data behind them for figures.
 #[derive(Debug)]
 pub struct Verified {
-    /// One per line.
+    /// The checks.
     pub checks: Vec<Check>,
-    /// What can be drawn.
+    /// The data for figures.
     pub evidence: Evidence,
 }
 
-/// Numbers behind a group of checks.
+/// Data behind a group of checks.
 #[derive(Debug)]
 pub enum Evidence {
-    /// Nothing to draw.
+    /// No figure.
     None,
     /// The three values at every pair, seed by seed.
     Sandwich(Vec<sandwich::Sandwich>),
@@ -135,15 +136,15 @@ pub enum Evidence {
     Speedup(speedup::Curves, speedup::Factors),
 }
 
-/// The larger one; NaN counts as worst, so that it can never pass for a small number.
+/// The larger one; NaN counts as worst, so that it never passes for a small number.
 fn worse(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
-/// `y_K` from its definition, `E[sum_(t<K) gamma^t R + gamma^K V(s_K)]`, as a sum over all paths: the witness of
-/// [`Rollout`](crate::Rollout), and exponential in K.
+/// `y_K` from its definition, `E[sum_(t<K) gamma^t R + gamma^K V(s_K)]`, as a sum over all paths: an
+/// independent reference for [`Rollout`](crate::Rollout), exponential in K.
 pub(crate) fn path_sum(mdp: &Mdp, policy: &[f64], first: usize, k: usize, v: &[f64]) -> f64 {
-    // Paths so far: the pair to take, its time, and the path's probability.
+    // Open paths: the next pair, its time, and the probability of the path.
     let mut open = vec![(first, 0, 1.0)];
     let mut sum = 0.0;
     while let Some((pair, t, probability)) = open.pop() {
@@ -159,7 +160,7 @@ pub(crate) fn path_sum(mdp: &Mdp, policy: &[f64], first: usize, k: usize, v: &[f
     sum
 }
 
-/// Collects the lines of one group.
+/// Collects the checks of one group.
 struct Lines {
     name: Group,
     checks: Vec<Check>,
@@ -197,7 +198,7 @@ mod tests {
 
     const EFFORT: Effort<'static> = Effort { seeds: 2, size: 40, instances: 24, progress: &|_, _| {} };
 
-    /// The full effort is the command `album verify`; the tests run every group on smaller worlds.
+    /// `album verify` runs the full extent; the tests run every group on smaller worlds.
     fn run(group: Group) {
         let checks = group.verify(&EFFORT).unwrap().checks;
         assert!(checks.len() >= 3, "{} has {} lines", group.name(), checks.len());
@@ -258,7 +259,7 @@ mod tests {
             (Mutation::PowerOfGamma, Group::Redundancy),
             (Mutation::PowerOfGamma, Group::StopGradient),
         ] {
-            // A solver that gives up on the damaged program has noticed as well.
+            // A solver that fails on the damaged program has noticed the error, too.
             let noticed = mutation::with(planted, || match group.verify(&small) {
                 Ok(verified) => verified.checks.iter().any(|check| !check.passed),
                 Err(_) => true,

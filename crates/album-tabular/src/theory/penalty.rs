@@ -1,5 +1,5 @@
-//! Exactness of the hinge relaxation: penalties above the largest dual variables leave the minimiser in place,
-//! whatever the rollout penalty and K; below them, where the bound is tight, they do not.
+//! Exactness of the hinge relaxation: penalties above the largest dual variables do not move the minimiser,
+//! whatever the rollout penalty and K; below them, where the bound is tight, they do.
 
 use super::{Check, Effort, Group, Lines, worse};
 use crate::lp::Outcome;
@@ -33,7 +33,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
                 distance(&mdp, &rollout, &weights, (1.01 * dual_b, 1.01 * dual_e, lambda_k), &optimum)?;
             worst = worse(worst, distance);
         }
-        // The duals are unique, and so the bound is tight, where every state has one best action.
+        // The duals are unique, and so the bound is tight, if every state has a unique best action.
         if action_gap(&mdp, &optimum) > 1e-3 {
             tight += 1;
             for (i, (b, e)) in [(0.99, 1.01), (1.01, 0.99)].into_iter().enumerate() {
@@ -59,8 +59,8 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     Ok(lines.checks)
 }
 
-/// The distance of the relaxed minimiser, found by solving the relaxed program as an LP, from the optimum.
-/// Infinite where the relaxation has no minimiser.
+/// The distance of the relaxed minimiser from the optimum, found by solving the relaxed program as an LP.
+/// Infinite if the relaxation has no minimiser.
 fn distance(
     mdp: &Mdp,
     rollout: &Rollout,

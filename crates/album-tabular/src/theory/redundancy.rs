@@ -23,7 +23,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     Ok(lines.checks)
 }
 
-/// What `y_K` is: a target that is too low would satisfy every inequality below.
+/// Checks `y_K` itself: a target that is too low would satisfy every inequality below.
 fn targets(lines: &mut Lines, instances: usize) -> Result<(), TabularError> {
     let (mut expected, mut recorded) = (0.0f64, 0.0f64);
     for seed in 0..instances as u64 {
@@ -36,7 +36,8 @@ fn targets(lines: &mut Lines, instances: usize) -> Result<(), TabularError> {
                 expected = worse(expected, (y_k - path_sum(&mdp, &policy, pair, k, &v)).abs());
             }
         }
-        // Recorded paths, walked in the data itself. Only those that neither end nor are cut within K steps.
+        // Recorded paths, followed in the data itself; only those that neither end nor are truncated within K
+        // steps.
         let mdp = random_mdp(600 + seed, 12, 3, 1, 0.9);
         let log = random_dataset(seed, &mdp, 30, 15);
         let data = EmpiricalMdp::new(&log, 0.9)?;
@@ -65,7 +66,7 @@ fn targets(lines: &mut Lines, instances: usize) -> Result<(), TabularError> {
     Ok(())
 }
 
-/// One place of the data for every pair, any of those where it occurs.
+/// A random occurrence of every pair.
 fn random_places(data: &EmpiricalMdp, rng: &mut impl RngExt) -> Vec<usize> {
     let mut places = vec![0; data.mdp.pairs()];
     let mut seen = vec![0u32; data.mdp.pairs()];
@@ -128,7 +129,7 @@ fn random_feasible(mdp: &Mdp, rng: &mut impl RngExt) -> (Vec<f64>, Vec<f64>) {
     }
 }
 
-/// A general LP solver sees all four families, without a hint which ones matter.
+/// A general LP solver gets all four families, without a hint which ones matter.
 fn optima(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> Result<(), TabularError> {
     let mut worst = [0.0f64; HORIZONS.len()];
     for seed in 0..instances as u64 {
@@ -173,7 +174,8 @@ fn on_mudworld(lines: &mut Lines, effort: &Effort<'_>) -> Result<(), TabularErro
         1e-9,
     );
 
-    // The reverse is false: the fixed point of V = max_a y_K satisfies all rollout rows and breaks one-step rows.
+    // The converse fails: the fixed point of V = max_a y_K satisfies all rollout rows and violates one-step
+    // rows.
     let rollout = Rollout::expected(&data.mdp, &data.behaviour, 10)?;
     let mut v = vec![0.0; data.mdp.decision_states()];
     let mut q;

@@ -1,4 +1,4 @@
-//! The sandwich: what the data earned <= the best it supports <= the optimum of the world.
+//! The sandwich: recorded returns <= the best values that the data supports <= the optimum of the world.
 
 use super::{Effort, Evidence, Group, Lines, Verified};
 use crate::{
@@ -6,22 +6,22 @@ use crate::{
     value_iteration,
 };
 
-/// How much `lower <= upper` may be violated by rounding.
+/// How much rounding may violate `lower <= upper`.
 pub const TOLERANCE: f64 = 1e-9;
 
-/// A comparison `lower <= upper` at many places.
+/// Comparisons `lower <= upper` at many points.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Violations {
-    /// Places compared.
+    /// Number of points compared.
     pub compared: usize,
-    /// Places where `lower > upper + TOLERANCE`.
+    /// Number of points where `lower > upper + TOLERANCE`.
     pub count: usize,
     /// The largest `lower - upper`, at least 0.
     pub largest: f64,
 }
 
 impl Violations {
-    /// Compares one place.
+    /// Compares one point.
     pub fn see(&mut self, lower: f64, upper: f64) {
         self.compared += 1;
         let excess = lower - upper;
@@ -45,18 +45,18 @@ impl Violations {
     }
 }
 
-/// What the sandwich says about a solution.
+/// The outcome of the sandwich comparison for a solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Comparison {
-    /// Some pair has several successors, and a lucky recorded return may exceed every value.
+    /// Some pair has several successors, so a lucky recorded return may exceed every value.
     Stochastic,
-    /// No recorded trajectory ends in a state that the data never leaves.
+    /// No recorded trajectory ends in an absorbing state.
     NoCompleteReturn,
-    /// `G_D <= Q*_D`, and `Q*_D <= Q*` where the world is known.
+    /// `G_D <= Q*_D`, and `Q*_D <= Q*` if the world is known.
     Compared(Violations),
 }
 
-/// Compares `q_d = Q*_D` with the recorded returns and, where it is known, with the optimum of the world.
+/// Compares `q_d = Q*_D` with the recorded returns and, if known, with the optimum of the world.
 pub fn compare(
     data: &EmpiricalMdp,
     q_d: &[f64],
@@ -83,7 +83,7 @@ pub fn compare(
 /// The three values of one seed at every pair of the data.
 #[derive(Debug)]
 pub struct Sandwich {
-    /// `G_D(s,a)`; `None` where no recorded trajectory runs to its end.
+    /// `G_D(s,a)`; `None` if no recorded trajectory from the pair is complete.
     pub g: Vec<Option<f64>>,
     /// `Q*_D(s,a)`.
     pub q_d: Vec<f64>,
@@ -92,7 +92,7 @@ pub struct Sandwich {
 }
 
 impl Sandwich {
-    /// Solves the LBLP of the down-right data of one seed and looks up the two bounds.
+    /// Solves the LBLP of the down-right data of one seed and computes the two bounds.
     pub fn of_mudworld(size: usize, seed: u64, gamma: f64) -> Result<(Self, EmpiricalMdp), TabularError> {
         let world = MudWorld::new(size, seed);
         let data = EmpiricalMdp::new(&world.down_right(2000), gamma)?;
@@ -148,12 +148,13 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
             v.see(*v_d, v_star[data.state_labels[s] as usize]);
         }
 
-        // The empirical behaviour policy acts inside the data by construction.
+        // The empirical behaviour policy stays in the data by construction.
         let (q_beta, v_beta) = policy_value(&data.mdp, &data.behaviour);
         beta.see_all(&q_beta, &sandwich.q_d);
         beta.see_all(&v_beta, &v_d);
 
-        // The true behaviour policy (a fair coin), on a world so small that the data covers its every action.
+        // The true behaviour policy (a fair coin), on a world small enough that the data covers all its
+        // actions.
         let found = under_coverage(seed, gamma)?;
         covered.count += found.count;
         covered.compared += found.compared;
@@ -178,8 +179,9 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
     Ok(Verified { checks: lines.checks, evidence: Evidence::Sandwich(worlds) })
 }
 
-/// The corollary with the true behaviour policy of the down-right data. Its hypothesis, that the data holds every
-/// action of that policy at every state it visits, is checked and counts as a violation where it fails.
+/// The corollary with the true behaviour policy of the down-right data. Its hypothesis, that the data
+/// contains every action of that policy in every visited state, is checked and counts as a violation if it
+/// fails.
 fn under_coverage(seed: u64, gamma: f64) -> Result<Violations, TabularError> {
     let world = MudWorld::new(8, seed);
     let data = EmpiricalMdp::new(&world.down_right(2000), gamma)?;

@@ -1,5 +1,5 @@
-//! The speed-up by recorded rollouts: the propagation identity, the two rates, and the same effect in descent on the
-//! relaxed program.
+//! The speed-up by recorded rollouts: the propagation identity, the two rates, and the same effect in
+//! gradient descent on the relaxed program.
 
 use super::{Effort, Evidence, Group, Lines, Verified, worse};
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
 /// The rollout lengths of the figures.
 pub const HORIZONS: [usize; 4] = [2, 5, 10, 20];
 
-/// The error at which both methods are timed: a sixth of where they start, and above the level at which descent with
-/// a constant step size oscillates.
+/// The error at which both methods are timed: a sixth of the initial error, and above the level at which
+/// descent with a constant step size oscillates.
 pub const TARGET_ERROR: f64 = 10.0;
 
 /// Error curves of the repair iteration.
@@ -51,9 +51,9 @@ impl Instance {
         Ok(Curves { gamma: self.data.mdp.gamma(), one_step: curve(1)?, k_step })
     }
 
-    /// The exponent of gamma at which the error finally contracts, as a range. What remains in the end are the loops of
-    /// the optimal policy: 1 where some loop has `delta_K > 0` all around, so that only the one-step term is left; K where
-    /// all recorded K-step paths on loops are optimal; something between where loops are mixed.
+    /// The exponent of gamma at which the error finally contracts, as a range. In the end only the loops of
+    /// the optimal policy matter: 1 if some loop has `delta_K > 0` all around, so that only the one-step term
+    /// is left; K if all recorded K-step paths on loops are optimal; something in between for mixed loops.
     fn late_exponent(&self, k: usize) -> Result<(f64, f64), TabularError> {
         let mdp = &self.data.mdp;
         let delta = Repair::new(&self.data, k)?.delta_k(&self.q, &self.v);
@@ -69,7 +69,7 @@ impl Instance {
                 s = mdp.successor(best(s));
             }
             if s >= seen.len() || seen[s] != start {
-                continue; // absorbed, or a loop that was found before
+                continue; // absorbed, or a loop already found
             }
             let (entry, mut here, mut gives_away) = (s, s, Vec::new());
             loop {
@@ -86,8 +86,8 @@ impl Instance {
         Ok((slowest, if all_floor { 1.0 } else { k as f64 }))
     }
 
-    /// Steps of full-batch descent on the relaxed program until the error of V is at most [`TARGET_ERROR`]: step size
-    /// 0.03, all penalties 2.5, from `Q = V = r_min / (1 - gamma)`. `None` leaves the rollout terms out.
+    /// Steps of full-batch descent on the relaxed program until the error of V is at most [`TARGET_ERROR`]:
+    /// step size 0.03, all penalties 2.5, from `Q = V = r_min / (1 - gamma)`. `None` omits the rollout terms.
     pub fn descent_steps(&self, rollout: Option<&Rollout>) -> Result<Option<usize>, TabularError> {
         const MOST: usize = 1_000_000;
         let mdp = &self.data.mdp;
@@ -109,12 +109,12 @@ impl Instance {
     }
 }
 
-/// Speed-up factors against K, each method against its own version without rollouts.
+/// Speed-up factors by K, each method relative to its own version without rollouts.
 #[derive(Debug)]
 pub struct Factors {
-    /// Of the repair iteration: (K, factor).
+    /// The repair iteration: (K, factor).
     pub repair: Vec<(usize, f64)>,
-    /// Of descent on the relaxed program with expected rollouts, as in its definition: (K, factor).
+    /// Descent on the relaxed program with expected rollouts, as in its definition: (K, factor).
     pub descent: Vec<(usize, f64)>,
     /// The same with recorded rollouts, as ALBUM uses them: (K, factor).
     pub descent_recorded: Vec<(usize, f64)>,
@@ -228,8 +228,9 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Verified, TabularError> {
     Ok(Verified { checks: lines.checks, evidence: Evidence::Speedup(curves, factors) })
 }
 
-/// Rollouts must save updates: a factor of 1 is what they would have if they did nothing. `at_most_k`: one update of the
-/// repair iteration gains at most what K updates without rollouts do, since a recorded path is worth at most the best one.
+/// Rollouts must save updates: a factor of 1 would mean no effect. `at_most_k`: one update of the repair
+/// iteration gains at most as much as K updates without rollouts, since a recorded path is worth at most the
+/// best one.
 fn check_factors(lines: &mut Lines, what: &str, factors: &[(usize, f64)], at_most_k: bool) {
     let smallest = -factors.iter().map(|f| -f.1).fold(f64::NEG_INFINITY, worse);
     lines.push(

@@ -1,5 +1,5 @@
-//! Stationarity of `(Q*_D, V*_D)` under the detached update: the two propositions, the corollary and the two remarks,
-//! each on instances that satisfy its hypotheses and on instances that break them.
+//! Stationarity of `(Q*_D, V*_D)` under the detached update: the two propositions, the corollary and the two
+//! remarks, each on instances that satisfy its hypotheses and on instances that violate them.
 
 use super::{Check, Effort, Group, Lines};
 use crate::lp::Outcome;
@@ -31,8 +31,8 @@ impl Instance {
         Stationarity::new(&self.data, &self.rollout, &self.q, &self.v)
     }
 
-    /// Whether `(Q*_D, V*_D)` minimises the loss with `y_K` held fixed: what `0 in G(Q*_D, V*_D)` means, decided
-    /// without any selection by solving that convex problem as an LP.
+    /// Whether `(Q*_D, V*_D)` minimises the loss with `y_K` held fixed, i.e. `0 in G(Q*_D, V*_D)`, decided
+    /// without selections by solving that convex problem as an LP.
     fn minimises_fixed_loss(&self, c: &Coefficients) -> Result<bool, TabularError> {
         let relaxation = Relaxation::of_data(&self.data, &self.rollout, *c);
         let program = relaxation.as_program(Some(&self.rollout.targets(&self.v)))?;
@@ -48,8 +48,8 @@ impl Instance {
 }
 
 impl Instance {
-    /// The aggregate without stop_gradient at a random point of data without absorbing states, from its hinges and
-    /// from the sum of the plain update.
+    /// The error of the aggregate without stop_gradient at a random point of data without absorbing states:
+    /// computed from its hinges, and as the sum of the plain update.
     fn plain_aggregate_error(&self, c: &Coefficients, gamma: f64, k: i32, rng: &mut impl RngExt) -> f64 {
         let mut near = |x: &[f64]| x.iter().map(|x| x + rng.random_range(-0.5..0.5)).collect::<Vec<f64>>();
         let (q, v) = (near(&self.q), near(&self.v));
@@ -67,13 +67,15 @@ impl Instance {
     }
 }
 
-/// Deterministic data with several actions per state, cut or absorbed trajectories, unequal frequencies.
+/// Deterministic data with several actions per state, truncated or absorbed trajectories, and unequal
+/// frequencies.
 fn mixed(seed: u64) -> Result<Instance, TabularError> {
     let mdp = random_mdp(3000 + seed, 10, 3, 1, 0.9);
     Instance::new(&random_dataset(seed, &mdp, 30, 12), 0.9, 3)
 }
 
-/// Data in which every recorded continuation is optimal: each trajectory takes any first action, then the best ones.
+/// Data in which every recorded continuation is optimal: each trajectory takes any first action, then optimal
+/// ones.
 fn optimal_continuations(seed: u64) -> Result<Instance, TabularError> {
     let gamma = 0.9;
     let mdp = random_mdp(4000 + seed, 10, 3, 1, gamma);
@@ -127,7 +129,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     Ok(lines.checks)
 }
 
-/// Proposition: admissible balanced selections mean stationarity.
+/// Proposition: admissible balanced selections imply stationarity.
 fn selections_decide(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> Result<(), TabularError> {
     let (mut residual, mut agree, mut exist, mut tried) = (0.0f64, 0, 0, 0);
     for seed in 0..instances as u64 {
@@ -174,7 +176,8 @@ fn rollout_regime(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> R
         let instance = optimal_continuations(seed)?;
         let question = instance.question();
         let base = Coefficients { lambda_b: 0.0, lambda_e: 0.0, ..Coefficients::default() };
-        // lambda_K sum over optimal actions of d >= omega_V d_S at every state: the rarest optimal action decides.
+        // lambda_K sum over optimal actions of d >= omega_V d_S at every state: the rarest optimal action
+        // decides.
         let mdp = &instance.data.mdp;
         let (d, d_s) = (instance.data.pair_frequency(), instance.data.state_frequency());
         let needed = (0..mdp.decision_states())
@@ -192,7 +195,7 @@ fn rollout_regime(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> R
             residual = residual.max(question.residual(&enough, &z));
             satisfied += usize::from(question.selections(&enough, Regime::Rollout)?.is_some());
         }
-        // Broken hypotheses: lambda_K below omega_Q; a continuation that gives something away.
+        // Violated hypotheses: lambda_K below omega_Q; a suboptimal continuation.
         let too_small = Coefficients { lambda_k: 0.99 * base.omega_q, ..base };
         let poor = mixed(seed)?;
         let y_k = poor.rollout.targets(&poor.v);
@@ -288,11 +291,11 @@ fn one_step_regime(lines: &mut Lines, instances: usize) -> Result<(), TabularErr
     Ok(())
 }
 
-/// Remark: summed over all coordinates, balance is the boundedness condition.
+/// Remark: summed over all coordinates, the balance is the boundedness condition.
 fn aggregate(lines: &mut Lines, effort: &Effort<'_>, instances: usize) -> Result<(), TabularError> {
     let (mut identity, mut plain_identity, mut found, mut refused, mut violating) = (0.0f64, 0.0f64, 0, 0, 0);
     for seed in 0..instances as u64 {
-        // A ring: no absorbing states, so that everything can be shifted.
+        // A ring: no absorbing states, so everything can be shifted.
         let mut rng = rng::stream(seed, "ring");
         let mut data = TabularDataset::default();
         let length = rng.random_range(4..12);

@@ -1,4 +1,4 @@
-//! The remark on `stop_gradient`: what one descent step on a rollout hinge does to `V(s)` and to `V(s_K)`.
+//! The remark on `stop_gradient`: the effect of one gradient step on a rollout hinge on `V(s)` and `V(s_K)`.
 
 use super::{Check, Effort, Group, Lines};
 use crate::random::{random_dataset, random_mdp};
@@ -23,7 +23,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
         let y_k = rollout.targets(&v);
         for pair in 0..q.len() {
             let s = data.mdp.state_of(pair);
-            // Active, with room for a step; another state than s at the end of K full steps.
+            // Active, with room for a step; K full steps that end in a state other than s.
             let Some((last, factor)) = ends.row(pair).next() else { continue };
             if last == s || y_k[pair] - v[s] < 1.0 || (factor - gamma.powi(k as i32)).abs() > 1e-12 {
                 continue;

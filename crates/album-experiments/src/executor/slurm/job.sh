@@ -62,7 +62,7 @@ if [ "$code" -eq 143 ] && [ "$reason" = limit ]; then
     why="the time limit came before training began; --slurm-time has to be longer"
 elif [ "$code" -ge 126 ] && [ -z "$reason" ]; then
     why="could not be started (exit code $code)"
-    [ "$code" -gt 128 ] && why="ended by signal $((code - 128)), perhaps for want of memory"
+    [ "$code" -gt 128 ] && why="killed by signal $((code - 128)), perhaps out of memory"
 fi
 if [ -n "$why" ]; then
     echo "{\"code\": null, \"message\": \"$why; job $job on $(hostname)\"}" >"$failed/.$run.$job.tmp" &&

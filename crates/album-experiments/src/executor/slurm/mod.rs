@@ -1,4 +1,4 @@
-//! Runs as jobs of Slurm: arrays with a run for each task, and a job that writes the report after them.
+//! Runs as Slurm jobs: arrays with one run per task, and a final job that writes the report.
 //!
 //! ```text
 //! slurm/NAME-SCALE/submissions.jsonl   the jobs and their runs
@@ -32,33 +32,33 @@ pub struct Slurm {
     pub options: SlurmOptions,
 }
 
-/// What was submitted.
+/// The result of a submission.
 #[derive(Debug, Serialize)]
 pub struct Submission {
-    /// The arrays: one, or several where the cluster does not allow so large ones. None if all runs were queued already.
+    /// The array jobs; several if the cluster limits their size, none if all runs were already queued.
     pub arrays: Vec<String>,
     /// The job that writes the report.
     pub report: Option<String>,
     /// The script of the arrays.
     pub script: Option<PathBuf>,
-    /// The runs that were submitted.
+    /// The submitted runs.
     pub runs: Vec<String>,
-    /// The runs of earlier submissions that are still in the queue.
+    /// Runs of earlier submissions that are still queued.
     pub queued: Vec<String>,
 }
 
-/// What would be submitted.
+/// A submission for a dry run.
 #[derive(Debug, Serialize)]
 pub struct Draft {
     commands: Vec<String>,
     script: String,
 }
 
-/// One submission: its runs in arrays that the cluster allows.
+/// One submission: its runs, divided into arrays that the cluster allows.
 pub(crate) struct Batch<'a> {
     work: &'a Assignment<'a>,
     options: &'a SlurmOptions,
-    /// Threads and workers: the processors that Slurm gives a run, unless something else was asked for.
+    /// Threads and workers: the processors that Slurm assigns to a run, unless set otherwise.
     resources: Resources,
     folder: PathBuf,
     runs: Vec<&'a PlannedRun>,
@@ -70,7 +70,7 @@ fn submissions(work: &Assignment<'_>) -> PathBuf {
     work.results.folder().join("slurm").join(work.plan.name())
 }
 
-/// A name without spaces, by which `squeue` shows the jobs.
+/// A name without spaces, shown by `squeue`.
 fn job_name(work: &Assignment<'_>) -> String {
     format!("album-{}", work.plan.name().replace(char::is_whitespace, "_"))
 }
@@ -98,7 +98,7 @@ impl<'a> Batch<'a> {
         let mut array = format!("--array=0-{}", count - 1);
         if let Some(concurrent) = self.options.concurrent {
             array.push_str(&format!("%{concurrent}"));
-            // The number holds for each array, so they come one after the other.
+            // The limit on concurrent runs applies per array, so arrays run one after the other.
             args.extend(previous.map(|job| format!("--dependency=afterany:{job}")));
         }
         args.push(array);
@@ -109,7 +109,7 @@ impl<'a> Batch<'a> {
         args
     }
 
-    /// The arguments of `sbatch` for the report after these jobs.
+    /// The arguments of `sbatch` for the report job after these jobs.
     fn report(&self, after: &[String]) -> Vec<String> {
         let mut args = self.options.arguments(&job_name(self.work));
         args.push(format!("--dependency=afterany:{}", after.join(":")));
@@ -117,7 +117,7 @@ impl<'a> Batch<'a> {
         args
     }
 
-    /// Slurm replaces what follows a `%`.
+    /// Escaped, because Slurm interprets `%`.
     fn output(&self, name: &str) -> String {
         format!("--output={}/{name}", self.path("logs").display().to_string().replace('%', "%%"))
     }
@@ -145,8 +145,8 @@ impl<'a> Batch<'a> {
         write("report.sh", script::report(self))
     }
 
-    /// Submits everything or nothing: the numbers of the arrays and last that of the report, which waits for the
-    /// jobs `earlier` too.
+    /// Submits everything or nothing; returns the ids of the arrays and finally of the report job, which also
+    /// waits for the jobs `earlier`.
     fn submit(
         &self,
         ledger: &mut Ledger,
@@ -172,21 +172,21 @@ impl<'a> Batch<'a> {
         {
             // These jobs still need the files.
             return Err(Error::Tool(format!(
-                "{failure}\nwhat was submitted before could not be cancelled ({e}); do it with: scancel {list}"
+                "{failure}\nthe jobs submitted before could not be cancelled ({e}); cancel them with: scancel {list}"
             )));
         }
-        // This process made it a moment ago.
+        // Created by this process a moment ago.
         let _ = fs::remove_dir_all(&self.folder);
         if taken.is_empty() {
             return Err(failure);
         }
-        Err(Error::Tool(format!("{failure}\nwhat was submitted before is cancelled again: job {list}")))
+        Err(Error::Tool(format!("{failure}\nthe jobs submitted before were cancelled: job {list}")))
     }
 }
 
 impl Executor for Slurm {
-    /// Submits the runs that are not in the queue already, and the report behind all of them. If Slurm does not take
-    /// all of them, it gets none, and the folder stays as it was.
+    /// Submits the runs that are not already queued, and the report after all of them. If Slurm rejects part
+    /// of it, everything is cancelled and the folder restored.
     fn execute(&self, work: &Assignment<'_>, observer: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, Error> {
         let open = work.open();
         if open.is_empty() {
@@ -195,7 +195,7 @@ impl Executor for Slurm {
             return Ok(Outcome::Done);
         }
         self.options.check()?;
-        // Before there is any file: it is here, and so are the others that are needed later.
+        // Before any file is written: if sbatch is here, so are the other programs needed later.
         queue::ask("sbatch", &["--version".into()])?;
         let most = queue::largest_array()?;
         let before = Before::look(work.results.folder());
@@ -237,7 +237,7 @@ impl Slurm {
         Ok(Submission { arrays, report, script: Some(batch.path("job.sh")), runs: ids(&batch.runs), queued })
     }
 
-    /// What [`Executor::execute`] would do, as far as it can be known without asking the queue.
+    /// What [`Executor::execute`] would do, as far as that is known without asking the queue.
     pub fn draft(&self, work: &Assignment<'_>) -> Result<Draft, Error> {
         self.options.check()?;
         let most = queue::largest_array().unwrap_or(queue::USUAL_ARRAY);
@@ -260,14 +260,14 @@ impl Slurm {
 }
 
 impl Draft {
-    /// For a terminal.
+    /// The text for a terminal.
     pub fn text(&self) -> String {
         format!("{}\n\n{}", self.commands.join("\n"), self.script.trim_end())
     }
 }
 
 impl Submission {
-    /// For a terminal.
+    /// The text for a terminal.
     pub fn text(&self, name: &str) -> String {
         let runs = |runs: &[String]| format!("{} run{}", runs.len(), if runs.len() == 1 { "" } else { "s" });
         let mut lines = Vec::new();
@@ -307,7 +307,7 @@ impl Before {
         Before { folder: folder.into(), exists: folder.exists(), is_results: Results::is_one(folder) }
     }
 
-    /// Removes what is empty and was made since; a folder with files in it cannot be removed this way.
+    /// Removes new empty folders; a folder with files in it is kept.
     fn restore(&self, submissions: &Path) {
         let ledger = submissions.join("submissions.jsonl");
         if fs::metadata(&ledger).is_ok_and(|file| file.len() == 0) {

@@ -2,26 +2,26 @@
 
 use album::Error;
 
-/// Seconds before the time limit at which a run is asked to save its state. Slurm may be a minute early, and an
-/// evaluation may have to end first.
+/// Seconds before the time limit at which a run is told to save its state. Slurm may be a minute early, and a
+/// running evaluation must finish first.
 pub const NOTICE: u64 = 300;
 
 /// Limits and options of the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlurmOptions {
-    /// Time limit of a job, as Slurm writes it; a run that needs longer is saved, queued again and resumed.
+    /// Time limit of a job in Slurm's format; a longer run is saved, requeued and resumed.
     pub time: String,
-    /// Partition, where it is not the cluster's default.
+    /// Partition, if not the cluster's default.
     pub partition: Option<String>,
-    /// Account, where it is not the user's default.
+    /// Account, if not the user's default.
     pub account: Option<String>,
-    /// Processors of a run.
+    /// Processors per run.
     pub cpus: u32,
-    /// Memory of a run, as Slurm writes it.
+    /// Memory per run in Slurm's format.
     pub mem: String,
-    /// Runs at the same time, at most.
+    /// Maximum number of concurrent runs.
     pub concurrent: Option<u32>,
-    /// More arguments for `sbatch`.
+    /// Further arguments for `sbatch`.
     pub args: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl SlurmOptions {
         Ok(())
     }
 
-    /// What all jobs of a submission have in common.
+    /// The arguments common to all jobs of a submission.
     pub fn arguments(&self, name: &str) -> Vec<String> {
         let mut all = vec![
             "--parsable".into(),

@@ -1,4 +1,4 @@
-//! Talking to Slurm, and remembering what was submitted.
+//! The interface to Slurm's programs, and a record of submissions.
 
 use album::Error;
 use album_base::files::{self, Links};
@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Arrays may be this large where the cluster does not say otherwise.
+/// The default limit on array sizes.
 pub const USUAL_ARRAY: usize = 1001;
 
 /// The output of a Slurm program, or its error message.
@@ -28,18 +28,18 @@ pub fn ask(program: &str, args: &[String]) -> Result<String, Error> {
     Err(Error::Tool(format!("{program} failed ({}): {}", output.status, said.trim())))
 }
 
-/// Submits a job and returns its number.
+/// Submits a job and returns its id.
 pub fn submit(args: &[String]) -> Result<String, Error> {
     let said = ask("sbatch", args)?;
     // With several clusters, the cluster's name follows.
     let id = said.trim().split(';').next().unwrap_or_default();
     if id.is_empty() || !id.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(Error::Tool(format!("sbatch printed `{}`, expected the number of a job", said.trim())));
+        return Err(Error::Tool(format!("sbatch printed `{}`, expected a job id", said.trim())));
     }
     Ok(id.to_owned())
 }
 
-/// How many tasks an array may have here.
+/// The maximum array size of the cluster.
 pub fn largest_array() -> Result<usize, Error> {
     let settings = ask("scontrol", &["show".into(), "config".into()])?;
     let number = |text: &str| {
@@ -65,18 +65,18 @@ pub fn largest_array() -> Result<usize, Error> {
 #[derive(Serialize, Deserialize)]
 struct Record {
     job: String,
-    /// The runs of an array by the numbers of its tasks; none for a report.
+    /// The runs of an array by task index; empty for a report.
     runs: Vec<String>,
 }
 
-/// The jobs that were submitted from a folder. While it is open, nobody else submits from there.
+/// The jobs submitted from a folder. While it is open, no other process can submit from there.
 pub struct Ledger {
     path: PathBuf,
     file: File,
     records: Vec<Record>,
 }
 
-/// What is still in the queue.
+/// Jobs that are still queued or running.
 #[derive(Default)]
 pub struct Alive {
     /// Arrays and reports.
@@ -102,12 +102,12 @@ impl Ledger {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(Error::io(path))?;
-        // A line that was cut short by a crash is of a job that the lock of the run directory still guards.
+        // A line truncated by a crash belongs to a job whose run directory is still locked.
         let records = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Ok(Ledger { path: path.into(), file, records })
     }
 
-    /// Notes a job that Slurm has taken.
+    /// Records a submitted job.
     pub fn note(&mut self, job: &str, runs: &[String]) -> Result<(), Error> {
         let record = Record { job: job.into(), runs: runs.into() };
         let line = serde_json::to_string(&record).map_err(|e| Error::Tool(e.to_string()))?;
@@ -115,7 +115,7 @@ impl Ledger {
         written.map_err(Error::io(&self.path))
     }
 
-    /// Which of the jobs are waiting or running. `name` is the name of all of them, because Slurm reuses numbers.
+    /// Which of the jobs are queued or running. They are matched by `name` too, because Slurm reuses ids.
     pub fn alive(&self, name: &str) -> Result<Alive, Error> {
         if self.records.is_empty() {
             return Ok(Alive::default());

@@ -6,10 +6,10 @@ use crate::plan::shell;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// What follows the names of files in the script of an array.
+/// The fixed part of the array script, after the file names.
 const JOB: &str = include_str!("job.sh");
 
-/// The script of an array, whose tasks each do the run on their line of `runs.txt`.
+/// The script of an array; each task executes the run on its line of `runs.txt`.
 pub fn array(batch: &Batch<'_>) -> String {
     let results = batch.work.results.folder();
     format!(

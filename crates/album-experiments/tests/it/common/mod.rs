@@ -1,4 +1,4 @@
-//! Runs that were never trained: directories as `album train` leaves them, with numbers that tests choose.
+//! Fake runs: directories as `album train` leaves them, with chosen numbers.
 #![allow(clippy::unwrap_used, dead_code)]
 
 use album_experiments::{Arm, Protocol, Run, Source, Study};
@@ -10,7 +10,7 @@ use std::path::Path;
 pub struct Fake<'a> {
     pub task: &'a str,
     pub seed: u64,
-    /// Shares of successful episodes.
+    /// Success rates.
     pub success: &'a [f64],
     pub lambda_k: f64,
     pub finished: bool,
@@ -107,7 +107,7 @@ impl Fake<'_> {
     }
 }
 
-/// A arm of ALBUM.
+/// An arm of ALBUM.
 pub fn arm(label: &str, setting: &str, task: &str, runs: Vec<Run>) -> Arm {
     let (method, setting, task) = ("ALBUM".into(), setting.into(), task.into());
     Arm { label: label.into(), method, setting, task, baseline: None, at: None, source: Source::Agent, runs }
@@ -131,7 +131,7 @@ pub fn study(name: &str, published: Option<&str>, arms: Vec<Arm>) -> Study {
     }
 }
 
-/// Two settings of lambda_k on two tasks of the paper and three seeds, with values and maps.
+/// Two settings of lambda_k on two of the paper's tasks and three seeds, with values and maps.
 pub fn sweep(folder: &Path) -> Study {
     let tasks = ["antmaze-large-navigate-singletask-task1-v0", "scene-play-singletask-task2-v0"];
     let mut arms = Vec::new();

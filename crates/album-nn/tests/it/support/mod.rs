@@ -1,4 +1,4 @@
-//! A plain f64 implementation of what the engine computes, and finite differences on it.
+//! A plain f64 implementation of the engine's computations, and finite differences on it.
 #![allow(dead_code)] // each test file uses its part
 #![allow(clippy::unwrap_used)]
 

@@ -1,9 +1,9 @@
-//! A small checker of HTML and SVG: tags balance, attributes are quoted, entities are known,
-//! and ids are unique. It knows only what this crate writes.
+//! A small checker of HTML and SVG: tags balance, attributes are quoted, entities are known, and ids are
+//! unique. It knows only what this crate writes.
 
 use std::collections::BTreeSet;
 
-/// Elements of HTML that have no end tag.
+/// HTML elements without an end tag.
 const VOID: [&str; 2] = ["meta", "br"];
 
 /// Panics with the reason if the text is not well formed.
@@ -13,7 +13,7 @@ pub fn assert_well_formed(text: &str) {
     }
 }
 
-/// Says what is wrong with the text, if anything is.
+/// Reports what is wrong with the text, if anything.
 pub fn check(text: &str) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();
