@@ -10,6 +10,16 @@ pub fn grouped(value: i64) -> String {
     group_digits(&value.to_string())
 }
 
+/// Formats a count with its noun.
+///
+/// ```
+/// assert_eq!(album_base::number::plural(1, "episode", "episodes"), "1 episode");
+/// assert_eq!(album_base::number::plural(2000, "episode", "episodes"), "2,000 episodes");
+/// ```
+pub fn plural(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n as i64), if n == 1 { one } else { many })
+}
+
 /// Formats a number with about three significant digits.
 ///
 /// Values of at least 1,000 are rounded to integers and grouped, tiny and huge ones use scientific notation,

@@ -27,7 +27,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("data list", "album data list"),
     ("data fetch", "album data fetch antmaze-large-navigate-v0"),
     ("data generate", "album data generate cube-single-play-v0"),
-    ("data expert", "album data expert ant"),
+    ("data expert", "album data expert ant --out ant.safetensors"),
     ("data record", "album data record --env gymnasium:Pendulum-v1 --episodes 200 --out pendulum.npz"),
     ("data inspect", "album data inspect log.npz"),
     ("data import", "album data import log.npz --out log.columns"),

@@ -5,6 +5,7 @@ use album::{Error, Location, Overrides, Problem, Resources, RunConfig, config};
 use album_data::Source;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
@@ -115,14 +116,20 @@ impl Plan {
             return Ok(plan);
         }
         let mut places: HashMap<String, usize> = HashMap::new();
+        // Resolving thousands of runs takes longer than looking at them, and the seeds of a cell differ in nothing else.
+        let mut cells: HashMap<(usize, String), RunConfig> = HashMap::new();
         for spec in plan.experiment.select(scale, selection)? {
-            let config = resolve(&spec).map_err(|error| match error {
-                Error::Config(reason) => {
-                    let label = &plan.experiment.variants[spec.variant].label;
-                    Error::Config(format!("experiment {}, `{label}`: {reason}", plan.experiment.name))
-                }
-                other => other,
-            })?;
+            let cell = match cells.entry((spec.variant, spec.task.to_string())) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(resolve(&spec).map_err(|error| match error {
+                    Error::Config(reason) => {
+                        let label = &plan.experiment.variants[spec.variant].label;
+                        Error::Config(format!("experiment {}, `{label}`: {reason}", plan.experiment.name))
+                    }
+                    other => other,
+                })?),
+            };
+            let config = RunConfig { seed: spec.seed, ..cell.clone() };
             let id = format!(
                 "{}-{}-task{}-seed{}-{}",
                 spec.agent,

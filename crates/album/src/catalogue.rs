@@ -128,8 +128,7 @@ fn dataset(task: &TaskName, folders: &[PathBuf]) -> Listed {
         alpha_bc,
         get: match environment.recipe(kind) {
             Some(RecipeKind::Navigate(_)) => vec![Way::FirstUse, Way::Generate, Way::Fetch],
-            Some(RecipeKind::Play) => vec![Way::Generate, Way::Fetch],
-            Some(RecipeKind::Walk) => vec![Way::Fetch, Way::Generate],
+            Some(RecipeKind::Play | RecipeKind::Walk) => vec![Way::Generate, Way::Fetch],
             None => vec![Way::Fetch],
         },
         recording: file.as_ref().and_then(|path| Recording::read(path, task).ok()),

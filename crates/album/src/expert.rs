@@ -1,14 +1,14 @@
 //! Trains expert policies from scratch, for recording datasets.
 //!
 //! OGBench's ant data was recorded by a soft actor-critic policy that had learned to walk in commanded
-//! directions. [`Expert`] trains one by the same recipe.
+//! directions. [`Expert`] trains one by the same recipe; [`ANT`] is the result.
 
 use crate::error::Error;
 use crate::export::{About, Format, encode, policy_file};
 use crate::resources::Resources;
 use album_agents::agents::sac;
 use album_agents::{Agent, Blueprint, Encoding, Learner};
-use album_base::{atomic, cache};
+use album_base::atomic;
 use album_envs::{EnvPool, Limits, Python, Suite, WorkerPool};
 use album_nn::Pool;
 use album_plot::Plot;
@@ -25,6 +25,9 @@ const ENVIRONMENT: &str = "online-ant-v0";
 
 /// Environment steps per second.
 const HERTZ: f64 = 10.0;
+
+/// The policy file of a trained ant: [`Expert`] with seed 0 and [`Expert::STEPS`] steps. Its learning curve lies beside it.
+pub const ANT: &[u8] = include_bytes!("../experts/ant.safetensors");
 
 /// An expert to train.
 #[derive(Clone, Debug)]
@@ -67,11 +70,6 @@ pub struct Trained {
     pub packages: String,
     /// Run time of this process.
     pub wall_seconds: f64,
-}
-
-/// The default path of the ant's policy file.
-pub fn cached() -> Result<PathBuf, Error> {
-    Ok(cache::folder()?.join("experts").join("ant.safetensors"))
 }
 
 impl fmt::Display for Trained {
@@ -217,4 +215,22 @@ fn draw(progress: &OnlineProgress) -> String {
     let plot =
         Plot::new("Ant: speed along the commanded direction").x_label("environment steps").y_label("m/s");
     plot.line("sac, while it explores", &points).size(640.0, 360.0).figure().render()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use album_policy::PolicyFile;
+
+    #[test]
+    fn the_shipped_ant_is_the_recipe_trained_to_its_end() {
+        let manifest = PolicyFile::from_bytes(ANT).unwrap().manifest;
+        assert_eq!(manifest.observation_dim(), 29, "27 numbers of the body and a direction");
+        assert_eq!((manifest.agent.as_str(), manifest.seed, manifest.step), ("sac", 0, Expert::STEPS));
+        let curve = include_str!("../experts/ant.csv");
+        let last: Vec<f64> = curve.lines().last().unwrap().split(',').take(3).map(|x| x.parse().unwrap()).collect();
+        assert_eq!(last[0], Expert::STEPS as f64);
+        assert!(HERTZ * last[2] > 1.0, "it walks at {} m/s", HERTZ * last[2]);
+    }
 }

@@ -202,11 +202,8 @@ impl Problem {
     /// The command that gets the data.
     pub fn how_to_get(&self) -> String {
         let Some(task) = self.task() else { return "album data inspect SOURCE".into() };
-        let verb = match task.data_kind() {
-            "play" | "noisy" => "generate",
-            _ => "fetch",
-        };
-        format!("album data {verb} {}", task.dataset_name())
+        let recorded = task.environment().recipe(task.data_kind()).is_some();
+        format!("album data {} {}", if recorded { "generate" } else { "fetch" }, task.dataset_name())
     }
 
     /// The environments to evaluate policies in: native ones for all episodes at once, or worker processes.

@@ -28,7 +28,7 @@ pub struct RecordRequest<'a> {
     pub seed: u64,
     /// Folder for the two files.
     pub folder: &'a Path,
-    /// The ant's policy file; by default [`expert::cached`].
+    /// The ant's policy file; by default [`expert::ANT`].
     pub expert: Option<&'a Path>,
     /// A Python with ogbench; by default the one that `album train` would use.
     pub python: Option<&'a Path>,
@@ -114,19 +114,8 @@ impl RecordRequest<'_> {
                 Some(_) => Err(Error::Usage(format!("--expert: no expert is needed for {}", recipe.name()))),
             };
         }
-        let path = match self.expert {
-            Some(path) => path.to_path_buf(),
-            None => expert::cached()?,
-        };
-        if self.expert.is_none() && !path.exists() {
-            return Err(Error::Config(format!(
-                "{} needs a trained ant: found none in {}; `album data expert ant` trains one, --expert names \
-                 another, `album data fetch {0}` downloads the official files",
-                recipe.name(),
-                path.display()
-            )));
-        }
-        let bytes = files::read(&path, Links::Follow, files::LONGEST_TEXT).map_err(Error::io(&path))?;
+        let Some(path) = self.expert else { return Ok(Some(expert::ANT.into())) };
+        let bytes = files::read(path, Links::Follow, files::LONGEST_TEXT).map_err(Error::io(path))?;
         let policy =
             PolicyFile::from_bytes(&bytes).map_err(|e| Error::Config(format!("{}: {e}", path.display())))?;
         let (found, expected) = (policy.manifest.observation_dim(), recipe.environment.observation_dim);

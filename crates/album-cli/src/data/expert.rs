@@ -3,7 +3,7 @@
 use crate::output;
 use crate::resources::ResourceArgs;
 use album::Error as Failure;
-use album::expert::{self, Expert};
+use album::expert::Expert;
 use album_base::progress::{self, Amount, Lines};
 use album_train::{OnlineEvent, StopFlag};
 use std::path::PathBuf;
@@ -15,10 +15,9 @@ pub struct Args {
     /// The body to train: `ant`, which learns to walk in commanded directions
     #[arg(value_enum)]
     body: Body,
-    /// The policy file; `csv`, `svg` and `state` files of the same name are written beside it [default: in
-    /// album's cache, where `album data generate` looks]
+    /// The policy file; `csv`, `svg` and `state` files of the same name are written beside it
     #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    out: PathBuf,
     /// Environment steps, each followed by one gradient update
     #[arg(long, value_name = "N", default_value_t = Expert::STEPS)]
     steps: u64,
@@ -48,13 +47,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         steps: args.steps,
         seed: args.seed,
         episodes: args.episodes,
-        out: match &args.out {
-            Some(file) => file.clone(),
-            None if args.steps == Expert::STEPS => expert::cached()?,
-            None => {
-                return Err(Failure::Usage("--steps N trains another ant; name its file with --out".into()));
-            }
-        },
+        out: args.out.clone(),
         resources: args.resources.get(),
     };
     let bar = progress::bar(args.steps, Amount::Count).with_prefix("steps");

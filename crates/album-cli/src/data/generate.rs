@@ -32,7 +32,7 @@ pub struct Args {
     /// Folder for the two files [default: album's cache, where `album train` looks]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// For antmaze: the policy file written by `album data expert` [default: the one in album's cache]
+    /// For antmaze: the policy file written by `album data expert` [default: an ant that comes with album]
     #[arg(long, value_name = "FILE")]
     expert: Option<PathBuf>,
     /// A Python with ogbench installed [default: ALBUM_PYTHON, or the one made by `album setup ogbench`]

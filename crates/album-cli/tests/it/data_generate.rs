@@ -147,12 +147,10 @@ fn names_and_refusals() {
     for name in ["humanoidmaze-medium-stitch", "antsoccer-arena-navigate-singletask-v0"] {
         refused(name, &["expert policies that are not in the package", "album data fetch"]);
     }
-    refused(
-        "antmaze-large-navigate-v0",
-        &["needs a trained ant", "album data expert ant", "album data fetch"],
-    );
-    // `generate` must not find an ant that has hardly learned anything.
-    fails(dir.path(), &["data", "expert", "ant", "--steps", "300"], 2, &["--out"]);
+    fails(dir.path(), &["data", "expert", "ant"], 2, &["--out"]);
+    let missing =
+        ["data", "generate", "antmaze-large-navigate", "--out", out_name, "--expert", "none.safetensors"];
+    fails(dir.path(), &missing, 5, &["none.safetensors"]);
     let expert = ["data", "generate", "scene-play", "--out", out_name, "--expert", "ant.safetensors"];
     fails(dir.path(), &expert, 2, &["no expert is needed for scene-play-v0"]);
     refused(

@@ -69,7 +69,7 @@ impl<'a> Builder<'a> {
                 Values::F64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::I64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::Bool(v) => to.extend(v.iter().map(|&x| f32::from(u8::from(x)))),
-                Values::Text(v) => return Err(self.text(part, *column, 0, v, "a number")),
+                Values::Text(v) => to.extend(self.parsed(part, *column, v, "a number")?.map(|x| x as f32)),
             }
             return Ok(());
         }
@@ -94,7 +94,9 @@ impl<'a> Builder<'a> {
                 Values::Bool(v) => place!(v, |x: bool| f32::from(u8::from(x))),
                 Values::Text(v) => {
                     let Some(categories) = &slot.categories else {
-                        return Err(self.text(part, column, 0, v, "a number"));
+                        let numbers: Vec<f64> = self.parsed(part, column, v, "a number")?.collect();
+                        place!(numbers, |x: f64| x as f32);
+                        continue;
                     };
                     let places: Vec<_> =
                         v.categories.iter().map(|text| categories.binary_search(text)).collect();
@@ -132,7 +134,7 @@ impl<'a> Builder<'a> {
             Values::I64(v) => flags!(v, 0, 1),
             Values::F32(v) => flags!(v, 0.0, 1.0),
             Values::F64(v) => flags!(v, 0.0, 1.0),
-            Values::Text(v) => return Err(self.text(part, column, 0, v, EXPECTED)),
+            Values::Text(v) => flags!(self.parsed(part, column, v, EXPECTED)?.collect::<Vec<_>>(), 0.0, 1.0),
         }
         Ok(())
     }
@@ -157,8 +159,26 @@ impl<'a> Builder<'a> {
                 to.extend(v.iter().map(|&x| i64::from(x)));
                 Ok(())
             }
-            Values::Text(v) => Err(self.text(part, column, 0, v, EXPECTED)),
+            Values::Text(v) => {
+                self.parsed(part, column, v, EXPECTED)?.enumerate().try_for_each(|(row, x)| float(row, x))
+            }
         }
+    }
+
+    /// The numbers in a column that holds text somewhere. Only the cell that is no number is at fault, and it may be in a
+    /// later part.
+    fn parsed<'a>(
+        &self,
+        part: &Part,
+        column: usize,
+        text: &'a Text,
+        expected: &'static str,
+    ) -> Result<impl Iterator<Item = f64> + use<'a>, DataError> {
+        let numbers: Vec<Option<f64>> = text.categories.iter().map(|text| text.trim().parse().ok()).collect();
+        if let Some(row) = text.codes.iter().position(|&code| numbers[code as usize].is_none()) {
+            return Err(self.text(part, column, row, text, expected));
+        }
+        Ok(text.codes.iter().map(move |&code| numbers[code as usize].unwrap_or(f64::NAN)))
     }
 
     /// Episodes by number or by name: the codes of names mean the same in all parts of a file.

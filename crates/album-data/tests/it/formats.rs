@@ -165,6 +165,11 @@ fn bad_tables_are_located() {
     assert!(text.contains("row 1: found step 0 twice in one episode"), "{text}");
     let text = message(&rows("0,0,1.5,0.5,1,0,0\n0,1,fast,0.5,1,1,0\n1,0,2.5,0.5,1,1,0\n"));
     assert!(text.contains("column `obs`, row 1: found `fast`, expected a number"), "{text}");
+    // One cell of text makes the column text; the other cells are still numbers.
+    let text = message(&rows("0,0,1.5,0.5,1,0,0\n0,1,2.5,0.5,n/a,1,0\n"));
+    assert!(text.contains("column `reward`, row 1: found `n/a`, expected a number"), "{text}");
+    let text = message(&rows("0,0,1.5,0.5,1,0,0\n0,1,2.5,0.5,1,yes,0\n"));
+    assert!(text.contains("column `terminated`, row 1: found `yes`, expected 0 or 1"), "{text}");
     let text = message(&rows("0,0,1.5,0.5,,0,0\n0,1,2.5,0.5,1,1,0\n"));
     assert!(text.contains("column `reward`, row 0: found NaN, expected a finite number"), "{text}");
     let text = message(&rows("0,0,1.5,0.5,1,2,0\n0,1,2.5,0.5,1,1,0\n"));

@@ -116,7 +116,9 @@ fn percentiles(numbers: &mut [f64], resamples: usize) -> Interval {
     let at = |share: f64| {
         let place = share * (numbers.len() - 1) as f64;
         let (low, high) = (numbers[place.floor() as usize], numbers[place.ceil() as usize]);
-        low + (high - low) * place.fract()
+        let end = low + (high - low) * place.fract();
+        // Resamples are kept in single precision: further digits mean nothing, and a table would show them.
+        (end as f32).to_string().parse().unwrap_or(end)
     };
     Interval { low: at(0.025), high: at(0.975) }
 }

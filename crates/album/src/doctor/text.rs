@@ -1,7 +1,7 @@
 //! The text form of an inspection.
 
 use super::{Diagnosis, FileInspection, Inspection, Warning};
-use album_base::number::{compact, fixed, grouped, percent};
+use album_base::number::{compact, fixed, grouped, percent, plural};
 use album_base::text::wrapped;
 use album_data::{ActionSpace, EndCounts};
 use album_tabular::ValueSummary;
@@ -33,10 +33,6 @@ impl Page {
 
 fn count(n: usize) -> String {
     grouped(n as i64)
-}
-
-fn plural(n: usize, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
 }
 
 impl fmt::Display for FileInspection {
@@ -173,11 +169,11 @@ fn rewards(page: &mut Page, diagnosis: &Diagnosis) {
     }
     page.line("sum", &compact_sum(labels.reward_sum));
     page.line(
-        "goal",
+        "terminal",
         &format!(
-            "reached in {} of the episodes; {} solved",
+            "the task ends (mask 0) in {} of the episodes, {} in all",
             percent(labels.goal_episode_share, 1),
-            plural(labels.mask_zeros, "transition is", "transitions are")
+            plural(labels.mask_zeros, "transition", "transitions")
         ),
     );
     page.section(&format!("Values (discount {})", labels.gamma));
