@@ -157,7 +157,7 @@ fn read_source(path: &Path, labels: Labels<'_>, on_bad: OnBad) -> Result<Uncheck
 pub(crate) fn dropped_transitions(count: usize) -> String {
     format!(
         "{count} transitions that were cut by `timeouts` or by the end of the file are dropped: without \
-         `next_observations` nobody knows where they led"
+         `next_observations` their next states are unknown"
     )
 }
 
