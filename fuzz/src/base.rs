@@ -1,4 +1,4 @@
-//! Whole files and folders of every kind: what inputs start from.
+//! Valid files and folders of every kind, from which inputs start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use album_train::StopFlag;
 
 use crate::{Folder, scratch};
 
-/// The files that album-data's tests read, as other libraries wrote them.
+/// The files of album-data's tests, written by other libraries.
 pub fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/album-data/tests/golden")
 }
 
-/// One of them.
+/// One of these files.
 pub fn golden_file(name: &str) -> Vec<u8> {
     let path = golden().join(name);
     fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// A copy of one of its folders.
+/// A copy of one of these folders.
 pub fn golden_folder(name: &str) -> Folder {
     let target = scratch().join("golden").join(name);
     copy(&golden().join(name), &target);
@@ -116,7 +116,7 @@ pub fn labelled() -> Vec<Vec<u8>> {
         .into()
 }
 
-/// A run of a few steps on a small log of its own, with all its files.
+/// A run of a few steps on its own small log, with all its files.
 pub fn run_directory(agent: &str) -> PathBuf {
     let folder = scratch().join(format!("run-{agent}"));
     if folder.exists() {
@@ -151,7 +151,7 @@ pub fn run_directory(agent: &str) -> PathBuf {
     folder
 }
 
-/// One thread: an input is small.
+/// A single thread, because inputs are small.
 pub fn resources() -> Resources {
     Resources { threads: 1, workers: 1, python: None }
 }

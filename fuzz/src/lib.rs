@@ -1,7 +1,7 @@
-//! What the fuzz targets share: a folder in memory, a limit on memory, and a look at panics.
+//! Shared by the fuzz targets: a folder in memory, a memory limit, and the handling of panics.
 //!
-//! A target is a reader, fed with bytes that pretend to be its file. It may refuse them; it must not panic, overflow,
-//! allocate more than [`MOST_BYTES`] at once or take longer than the limit that `cargo xtask fuzz` sets.
+//! A target is a reader, given bytes in place of its file. It may refuse them; it must not panic, overflow,
+//! allocate more than [`MOST_BYTES`] at once or exceed the time limit of `cargo xtask fuzz`.
 
 pub mod base;
 
@@ -13,8 +13,8 @@ use std::{env, fs, process};
 
 use libfuzzer_sys as _; // the coverage callbacks, for `seeds` too
 
-/// No reader may ask for more at once: the inputs have a few kilobytes. Archives of up to 256 MiB may be compressed to
-/// any degree (`Limits::ratio_free_bytes`), and a vector that grows doubles.
+/// Maximum size of a single allocation: the inputs have a few kilobytes. Archives of up to 256 MiB may have
+/// any compression ratio (`Limits::ratio_free_bytes`), and a growing vector doubles.
 pub const MOST_BYTES: usize = 640 << 20;
 
 /// The system's allocator with a limit, which works without a sanitizer.
@@ -57,7 +57,7 @@ fn check(size: usize) {
     }
 }
 
-/// Runs a target. A panic that is caught inside (as those of a library are) is no finding; one that escapes is.
+/// Runs a target. A panic caught inside (as those of a library are) is not a finding; one that escapes is.
 pub fn run(body: impl FnOnce()) {
     static LAST: OnceLock<Mutex<String>> = OnceLock::new();
     let last = LAST.get_or_init(|| {
@@ -75,7 +75,7 @@ pub fn run(body: impl FnOnce()) {
     }
 }
 
-/// A folder of this process, in memory where the system has such a place. `cargo xtask fuzz` removes it.
+/// A folder of this process, in memory if possible. `cargo xtask fuzz` removes it.
 pub fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<PathBuf> = OnceLock::new();
     SCRATCH.get_or_init(|| {
@@ -85,22 +85,22 @@ pub fn scratch() -> &'static Path {
         let folder = root.join(format!("album-fuzz-{}", process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder for the inputs");
-        // Relative paths in the inputs find nothing.
+        // An empty working directory, so that relative paths in the inputs find nothing.
         let empty = folder.join("empty");
         fs::create_dir(&empty).and_then(|()| env::set_current_dir(&empty)).expect("an empty folder");
         folder
     })
 }
 
-/// The input as a file of that name.
+/// Writes the input to a file of that name.
 pub fn file(name: &str, input: &[u8]) -> PathBuf {
     let path = scratch().join(name);
     fs::write(&path, input).expect("the input can be written");
     path
 }
 
-/// The file in which a folder of several files differs from the one that album or a library wrote: the first byte of an
-/// input says which, the rest is its contents.
+/// A valid folder in which one file is replaced: the first byte of an input selects the file, the rest is its
+/// contents.
 pub struct Folder {
     pub root: PathBuf,
     /// Paths and contents, in the order of their names.
@@ -116,13 +116,13 @@ impl Folder {
         Self { root, files }
     }
 
-    /// Only these, by the end of their names.
+    /// Keeps only the files whose names end like this.
     pub fn only(mut self, ends: &[&str]) -> Self {
         self.files.retain(|(path, _)| ends.iter().any(|end| path.ends_with(end)));
         self
     }
 
-    /// Looks at the folder with one file replaced.
+    /// Calls `look` with one file replaced.
     pub fn with(&self, input: &[u8], look: impl FnOnce(&Path, &Path)) {
         let Some((&which, contents)) = input.split_first() else { return };
         let (path, original) = &self.files[usize::from(which) % self.files.len()];
@@ -131,7 +131,7 @@ impl Folder {
         fs::write(path, original).expect("the file can be restored");
     }
 
-    /// Inputs that change nothing.
+    /// Inputs that leave the folder unchanged.
     pub fn seeds(&self) -> Vec<Vec<u8>> {
         let numbered = self.files.iter().enumerate();
         numbered.map(|(i, (_, contents))| [&[i as u8][..], contents].concat()).collect()

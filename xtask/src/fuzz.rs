@@ -126,7 +126,7 @@ fn possible(options: &Options) -> Result<(), String> {
     let mut fetch = cargo(options.asan);
     fetch.args(["fetch", "--locked"]);
     if !fetch.output().is_ok_and(|output| output.status.success()) {
-        return Err("the packages of fuzz/Cargo.lock cannot be had (cargo fetch)".into());
+        return Err("the packages of fuzz/Cargo.lock cannot be fetched (cargo fetch)".into());
     }
     Ok(())
 }

@@ -41,8 +41,8 @@ pub struct Args {
     /// Objective weight of V
     #[arg(long, default_value_t = 0.05, allow_negative_numbers = true)]
     omega_v: f64,
-    /// The solver; all but `bellman` assemble the whole program, and `highs` needs a build with `--features
-    /// highs`
+    /// The solver; all but `bellman` assemble the whole program, and `highs` needs a build with
+    /// `--features highs`
     #[arg(long, value_enum, default_value_t = SolverName::Bellman)]
     solver: SolverName,
     /// Also write the linear program as an MPS file

@@ -1,4 +1,4 @@
-//! Times sampling and gathering of batches on random data of a million transitions.
+//! Times the sampling and gathering of batches on random data of a million transitions.
 //!
 //! `cargo run --release -p album-data --example gather`
 #![allow(clippy::print_stdout)]

@@ -1,4 +1,5 @@
-//! Times the gathering of batches from imported columns: mapped, as a dataset does it, and with a read for each row.
+//! Times the gathering of batches from imported columns: memory-mapped, as a dataset does it, and with one
+//! read per row.
 //!
 //! `cargo run --release -p album-data --example gather_columns -- TASK DIR.columns [BATCHES]`
 //!

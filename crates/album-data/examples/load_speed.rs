@@ -1,9 +1,9 @@
-//! Loading a task's file against NumPy, which reads the same arrays of it: time and peak memory, in turns.
+//! Loading a task's file, compared with NumPy reading the same arrays: time and peak memory, in turns.
 //!
 //! `ALBUM_PYTHON=python3 cargo run --release -p album-data --example load_speed -- FOLDER [ROUNDS]`
 //!
-//! Files of a million transitions of cube-single, compressed and plain, are made in the folder if they are not there.
-//! Every measurement has its own process, and excludes program start.
+//! Files of a million transitions of cube-single, compressed and uncompressed, are created in the folder if
+//! missing. Every measurement runs in its own process, and excludes program start.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -92,7 +92,7 @@ fn compare(folder: &Path, rounds: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The numbers that a program prints.
+/// The numbers printed by a program.
 fn numbers(command: &mut Command) -> Result<Vec<f64>, Box<dyn Error>> {
     let output = command.output()?;
     if !output.status.success() {

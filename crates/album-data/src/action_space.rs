@@ -1,11 +1,11 @@
-//! What actions are: numbers within bounds, or one of several choices.
+//! Action spaces: continuous within bounds, or discrete.
 
 use serde::{Deserialize, Serialize};
 
-/// The actions of a dataset in the units of its recording.
+/// The action space of a dataset in the units of its recording.
 ///
-/// Inside, continuous actions are within [-1, 1], where networks live; outside they have their physical units. A
-/// discrete action is its index everywhere.
+/// Internally, continuous actions are within [-1, 1], as networks use them; externally they have their
+/// physical units. A discrete action is its index everywhere.
 ///
 /// ```
 /// use album_data::ActionSpace;
@@ -20,27 +20,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ActionSpace {
-    /// A box, with one pair of bounds for each number of an action.
+    /// A box, with one pair of bounds per action dimension.
     Continuous {
-        /// The least value of each number.
+        /// The lower bound of each dimension.
         low: Vec<f32>,
-        /// The greatest value of each number.
+        /// The upper bound of each dimension.
         high: Vec<f32>,
     },
     /// One of `n` choices, stored as its index.
     Discrete {
-        /// How many choices there are.
+        /// Number of choices.
         n: usize,
     },
 }
 
 impl ActionSpace {
-    /// The box [-1, 1] of `dim` numbers, in which inside and outside are the same.
+    /// The box [-1, 1] of `dim` dimensions, where internal and physical actions are equal.
     pub fn unit(dim: usize) -> Self {
         Self::Continuous { low: vec![-1.0; dim], high: vec![1.0; dim] }
     }
 
-    /// Numbers in a stored action: one for a discrete action.
+    /// Dimension of a stored action: 1 for a discrete action.
     pub fn dim(&self) -> usize {
         match self {
             Self::Continuous { low, .. } => low.len(),
@@ -58,12 +58,14 @@ impl ActionSpace {
         }
     }
 
-    /// Turns actions within [-1, 1] into physical ones, row by row. Bits stay the same where the bounds are ±1.
+    /// Converts actions within [-1, 1] to physical ones, row by row. With bounds of ±1, the bits do not
+    /// change.
     pub fn to_physical(&self, actions: &mut [f32]) {
         self.each(actions, |x, low, high| low + (x + 1.0) * 0.5 * (high - low));
     }
 
-    /// Turns physical actions into those within [-1, 1], row by row: the inverse of [`to_physical`](Self::to_physical).
+    /// Converts physical actions to those within [-1, 1], row by row: the inverse of
+    /// [`to_physical`](Self::to_physical).
     #[allow(
         clippy::wrong_self_convention,
         reason = "the pair of `to_physical`: the space converts, it is not made"
@@ -72,7 +74,7 @@ impl ActionSpace {
         self.each(actions, |x, low, high| (x - low) / (high - low) * 2.0 - 1.0);
     }
 
-    /// In double precision, so that going out and in again changes the last bit at most.
+    /// In double precision, so that a round trip changes at most the last bit.
     fn each(&self, actions: &mut [f32], f: impl Fn(f64, f64, f64) -> f64) {
         let Self::Continuous { low, high } = self else { return };
         if self.is_unit() || low.is_empty() {

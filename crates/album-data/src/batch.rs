@@ -1,12 +1,13 @@
-//! One batch of training: transitions, their windows and chunks of actions.
+//! A training batch: transitions, their windows and action chunks.
 
 use crate::dataset::Dataset;
 use crate::view::View;
 
-/// Buffers for one batch, made once and filled by [`Segments::gather`](crate::Segments::gather) again and again.
+/// Buffers for one batch, allocated once and filled repeatedly by
+/// [`Segments::gather`](crate::Segments::gather).
 ///
-/// Matrices come as [`View`]s with their shape. The three kinds of states follow each other in
-/// one buffer, so that one pass of a value network can take them all.
+/// Matrices are returned as [`View`]s with their shape. The three kinds of states follow each other in one
+/// buffer, so that a value network can process them in one pass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     pub(crate) observation_dim: usize,
@@ -28,7 +29,7 @@ pub struct Batch {
 
 impl Batch {
     /// Buffers for `size` transitions of a dataset with chunks of one action.
-    /// [`Segments::batch`](crate::Segments::batch) makes those for longer ones.
+    /// [`Segments::batch`](crate::Segments::batch) creates those for longer chunks.
     pub fn new(dataset: &Dataset, size: usize) -> Self {
         Self::with_chunk(dataset, size, 1)
     }
@@ -63,22 +64,22 @@ impl Batch {
         self.indices.len()
     }
 
-    /// Whether there is room for no transition.
+    /// Whether the batch has size 0.
     pub fn is_empty(&self) -> bool {
         self.indices.is_empty()
     }
 
-    /// Numbers in one observation.
+    /// Dimension of an observation.
     pub fn observation_dim(&self) -> usize {
         self.observation_dim
     }
 
-    /// Numbers in one action.
+    /// Dimension of an action.
     pub fn action_dim(&self) -> usize {
         self.action_dim
     }
 
-    /// Actions in one row of [`chunks`](Batch::chunks).
+    /// Number of actions in a row of [`chunks`](Batch::chunks).
     pub fn chunk(&self) -> usize {
         self.chunk
     }
@@ -93,8 +94,8 @@ impl Batch {
         &mut self.indices
     }
 
-    /// The states `s`, then all next states `s'`, then all last states `s_K`:
-    /// three times as many rows as the batch.
+    /// The states `s`, then all next states `s'`, then all last states `s_K`: three times as many rows as the
+    /// batch.
     pub fn states(&self) -> View<'_> {
         View::new(&self.states, 3 * self.len(), self.observation_dim)
     }
@@ -121,27 +122,26 @@ impl Batch {
 
     /// The recorded actions `a'` in the states `s'`.
     ///
-    /// Nothing was done in the last state of an episode, and what stands there in a file
-    /// means nothing. There the action of the last transition is repeated; the original
-    /// code of ReBRAC takes the first action of the next episode.
+    /// No action was taken in the last state of an episode, and a file's entry there is meaningless. The
+    /// action of the last transition is repeated instead; the original code of ReBRAC takes the first action
+    /// of the next episode.
     pub fn next_actions(&self) -> View<'_> {
         View::new(&self.next_actions, self.len(), self.action_dim)
     }
 
-    /// The same, to put the actions of another policy in their place.
+    /// The same, mutable, to substitute the actions of another policy.
     pub fn next_actions_mut(&mut self) -> &mut [f32] {
         &mut self.next_actions
     }
 
-    /// The actions from `a` on, [`chunk`](Batch::chunk) of them in a row, which is that many
-    /// times as wide as an action. After the end of an episode its last action is repeated.
+    /// The [`chunk`](Batch::chunk) actions from `a` on, side by side in each row. After the end of an episode
+    /// its last action is repeated.
     pub fn chunks(&self) -> View<'_> {
         View::new(&self.chunks, self.len(), self.chunk * self.action_dim)
     }
 
-    /// 1 for every action of [`chunks`](Batch::chunks) that was recorded, 0 for those that
-    /// are repeated after the end of the episode: [`chunk`](Batch::chunk) numbers in a row,
-    /// of which the first is 1.
+    /// 1 for every recorded action of [`chunks`](Batch::chunks), 0 for those repeated after the end of the
+    /// episode: [`chunk`](Batch::chunk) numbers per row, of which the first is 1.
     pub fn valids(&self) -> View<'_> {
         View::new(&self.valids, self.len(), self.chunk)
     }
@@ -161,18 +161,18 @@ impl Batch {
         &self.returns_k
     }
 
-    /// What `V(s_K)` is multiplied by in the K-step target: `gamma^h`, or 0 after a goal.
+    /// The factor of `V(s_K)` in the K-step target: `gamma^h`, or 0 after a goal.
     pub fn bootstraps_k(&self) -> &[f32] {
         &self.bootstraps_k
     }
 
-    /// How many steps `s_K` is after `s`.
+    /// The number of steps from `s` to `s_K`.
     pub fn steps_k(&self) -> &[u32] {
         &self.steps_k
     }
 
-    /// The `valid` weight of each row in K-step losses, see [`KStepTail`](crate::KStepTail). A loss is
-    /// always the mean over the batch of weight times term.
+    /// The `valid` weight of each row in K-step losses, see [`KStepTail`](crate::KStepTail). A loss is always
+    /// the batch mean of weight times term.
     pub fn weights_k(&self) -> &[f32] {
         &self.weights_k
     }

@@ -1,4 +1,4 @@
-//! A long column of numbers, in memory or in a mapped file.
+//! A long column of numbers, in memory or in a memory-mapped file.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use sha2::{Digest, Sha256};
 
 use crate::formats::columns::MappedFile;
 
-/// Numbers that are read like a slice, wherever they are. Clones share them.
+/// Numbers that are read like a slice, wherever they are stored. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) enum Column {
     Owned(Arc<Vec<f32>>),
-    /// With the hash that was computed when the file was written.
+    /// With the hash computed when the file was written.
     Mapped(Arc<MappedFile>, [u8; 32]),
 }
 
 impl Column {
-    /// SHA-256 of all numbers, where it is known without reading them.
+    /// SHA-256 of all numbers, if it is known without reading them.
     pub fn known_sha256(&self) -> Option<[u8; 32]> {
         match self {
             Self::Owned(_) => None,
@@ -42,7 +42,7 @@ impl Deref for Column {
     }
 }
 
-/// SHA-256 of the numbers' bytes, little-endian, of slices that follow each other.
+/// SHA-256 of the numbers in consecutive slices, as little-endian bytes.
 pub(crate) fn sha256<'a>(slices: impl Iterator<Item = &'a [f32]>) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut bytes = Vec::with_capacity(1 << 16);

@@ -1,4 +1,4 @@
-//! Transitions as the neural agents use them, in memory or in mapped files.
+//! Transitions for neural agents, in memory or in memory-mapped files.
 
 mod content;
 mod hold_out;
@@ -17,24 +17,24 @@ use crate::view::View;
 pub use hold_out::HoldOutError;
 pub(crate) use role::{Role, UNFINISHED, take_in};
 
-/// Actions are clipped to plus or minus this, as the published baselines do.
+/// Actions are clipped to plus or minus this, as in the published baselines.
 pub const ACTION_LIMIT: f32 = 1.0 - 1e-5;
 
-/// The columns of a dataset, one entry for every *row*: an episode of `T`
-/// transitions has `T + 1` rows, and of its last row only the observation counts.
+/// The columns of a dataset, one entry per *row*: an episode of `T` transitions has `T + 1` rows, and only
+/// the observation of its last row counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
-    /// Numbers in one observation.
+    /// Dimension of an observation.
     pub observation_dim: usize,
-    /// Numbers in one action.
+    /// Dimension of an action.
     pub action_dim: usize,
     /// The states, row by row.
     pub observations: Vec<f32>,
-    /// The action taken in each state: within ±1, or as [`Dataset::in_space`] says.
+    /// The action taken in each state: within ±1, or as in [`Dataset::in_space`].
     pub actions: Vec<f32>,
     /// The reward of each state and action.
     pub rewards: Vec<f32>,
-    /// 0 where the task is solved in this state, so that nothing follows; else 1.
+    /// 0 if the task is solved in this state, so that nothing follows; else 1.
     pub masks: Vec<f32>,
     /// Whether this row is the last of its episode.
     pub terminals: Vec<bool>,
@@ -42,8 +42,8 @@ pub struct Rows {
 
 /// Logged transitions of one task.
 ///
-/// States are kept once. The next state of a transition is the following row, so
-/// that each episode has one row more than transitions:
+/// States are stored once. The next state of a transition is the following row, so each episode has one row
+/// more than transitions:
 ///
 /// ```text
 ///                 |<---- episode 0 ---->|  |<- episode 1 ->|
@@ -58,17 +58,15 @@ pub struct Rows {
 /// terminal                         *              *
 /// ```
 ///
-/// This is the layout of OGBench files, so that columns are taken over as they
-/// are read. The dots are unused and hold action 0, reward 0, mask 1. Compared
-/// with an array of next states it halves the memory, and the rows `t` and `t + 1`
-/// are neighbours.
+/// This is the layout of OGBench files, so columns are used as they are read. The dots are unused and hold
+/// action 0, reward 0, mask 1. Compared with a separate array of next states it halves the memory, and the
+/// rows `t` and `t + 1` are neighbours.
 ///
-/// Observations and actions of data that was imported into a folder of columns stay in
-/// files that are mapped into memory, see [`columns`](crate::columns); all methods are
-/// the same.
+/// Observations and actions of data imported into a folder of columns stay in memory-mapped files, see
+/// [`columns`](crate::columns); all methods are the same.
 ///
-/// *Masks* say where the task is solved: there is no future value. *Terminals*
-/// only say where a recording ends: its last state has a value like any other.
+/// *Masks* mark where the task is solved: there is no future value. *Terminals* only mark where a recording
+/// ends: its last state has a value like any other.
 ///
 /// ```
 /// use album_data::{Dataset, Rows};
@@ -106,13 +104,14 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Checks rows made in memory and takes them over. Actions are those of the box [-1, 1] and are clipped.
+    /// Checks and takes over rows created in memory. Actions are those of the box [-1, 1] and are clipped.
     pub fn from_rows(rows: Rows) -> Result<Self, DataError> {
         let space = ActionSpace::unit(rows.action_dim);
         Self::in_space(rows, space)
     }
 
-    /// [`from_rows`](Self::from_rows) with the actions of a space: in its physical units, or the index of a choice.
+    /// [`from_rows`](Self::from_rows) with the actions of a space: in physical units, or the index of a
+    /// choice.
     ///
     /// ```
     /// use album_data::{ActionSpace, Dataset, Rows};
@@ -150,7 +149,7 @@ impl Dataset {
                 return Err(DataError::WrongShape { place: place.array(name), found, expected });
             }
             role.clear(&mut data, width, &terminals);
-            // Actions out of range are clipped, those that are no numbers are not.
+            // Actions out of range are clipped, but NaN and infinity are refused.
             let must = if role == Role::Action { Role::State } else { role };
             if let Some(i) = must.first_bad(&data) {
                 let shape: &[usize] =
@@ -184,7 +183,7 @@ impl Dataset {
         Ok(Self::from_columns([observation_dim, action_dim], columns, episodes).with_action_space(space))
     }
 
-    /// Puts together columns that were checked while they were read.
+    /// Assembles columns that were checked while being read.
     pub(crate) fn from_columns(
         [observation_dim, action_dim]: [usize; 2],
         [observations, actions, rewards, masks]: [Column; 4],
@@ -194,7 +193,7 @@ impl Dataset {
         Self { observation_dim, action_dim, observations, actions, rewards, masks, episodes, action_space }
     }
 
-    /// Says what the actions are, which were brought inside already.
+    /// Sets the action space of actions that are already internal.
     pub(crate) fn with_action_space(self, action_space: ActionSpace) -> Self {
         Self { action_space, ..self }
     }
@@ -209,33 +208,33 @@ impl Dataset {
         self.len() == 0
     }
 
-    /// Numbers in one observation.
+    /// Dimension of an observation.
     pub fn observation_dim(&self) -> usize {
         self.observation_dim
     }
 
-    /// Numbers in one action.
+    /// Dimension of an action.
     pub fn action_dim(&self) -> usize {
         self.action_dim
     }
 
-    /// What the actions are outside: bounds in physical units, or a number of choices.
+    /// The action space: bounds in physical units, or a number of choices.
     pub fn action_space(&self) -> &ActionSpace {
         &self.action_space
     }
 
-    /// Where the episodes begin and end.
+    /// The episode index.
     pub fn episodes(&self) -> &Episodes {
         &self.episodes
     }
 
-    /// The states of an episode, its last one included: one row more than transitions.
+    /// The states of an episode, including its last one: one row more than transitions.
     pub fn episode_states(&self, episode: usize) -> View<'_> {
         let rows = self.episodes.rows_of(episode);
         View::new(of_rows(&self.observations, &rows, self.observation_dim), rows.len(), self.observation_dim)
     }
 
-    /// The actions of an episode, one row for each transition.
+    /// The actions of an episode, one row per transition.
     pub fn episode_actions(&self, episode: usize) -> View<'_> {
         let rows = self.acting_rows(episode);
         View::new(of_rows(&self.actions, &rows, self.action_dim), rows.len(), self.action_dim)
@@ -251,7 +250,7 @@ impl Dataset {
         &self.masks[self.acting_rows(episode)]
     }
 
-    /// All states: those of each episode in order, its last one included.
+    /// All states, episode by episode, including the last of each.
     pub fn states(&self) -> impl Iterator<Item = &[f32]> + Clone {
         (0..self.episodes.len()).flat_map(|episode| self.episode_states(episode).iter())
     }
@@ -261,7 +260,7 @@ impl Dataset {
         self.state(self.row(transition))
     }
 
-    /// The state that follows.
+    /// The next state of a transition.
     pub fn next_observation(&self, transition: usize) -> &[f32] {
         self.state(self.row(transition) + 1)
     }
@@ -286,8 +285,7 @@ impl Dataset {
         self.episodes.locate(transition).left == 1
     }
 
-    /// The discounted return of what was recorded from each transition on, up to the end of its episode or a
-    /// mask of 0.
+    /// The discounted recorded return from each transition on, up to the end of its episode or a mask of 0.
     pub fn returns_to_go(&self, gamma: f64) -> Vec<f64> {
         let mut returns = Vec::with_capacity(self.len());
         for episode in 0..self.episodes.len() {
@@ -311,12 +309,12 @@ impl Dataset {
         &self.actions[row * self.action_dim..][..self.action_dim]
     }
 
-    /// Rewards by row.
+    /// The rewards by row.
     pub(crate) fn rewards(&self) -> &[f32] {
         &self.rewards
     }
 
-    /// Masks by row.
+    /// The masks by row.
     pub(crate) fn masks(&self) -> &[f32] {
         &self.masks
     }
@@ -331,7 +329,7 @@ impl Dataset {
         rows.start..rows.end - 1
     }
 
-    /// The columns and the numbers in a row of each, in the order of the hash.
+    /// The columns and their widths, in the order of the hash.
     pub(crate) fn columns(&self) -> [(&Column, usize); 4] {
         [
             (&self.observations, self.observation_dim),

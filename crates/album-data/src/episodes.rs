@@ -4,8 +4,8 @@ use std::ops::Range;
 
 /// Where the episodes of a dataset begin and end.
 ///
-/// Two ways of counting meet here. A *transition* is a pair of consecutive
-/// states; an episode of `T` transitions has `T + 1` *rows*, one for each state:
+/// There are two ways of counting. A *transition* is a pair of consecutive states; an episode of `T`
+/// transitions has `T + 1` *rows*, one per state:
 ///
 /// ```text
 /// episode            0                  1
@@ -15,9 +15,9 @@ use std::ops::Range;
 /// transition   0   1   2   3        4   5
 /// ```
 ///
-/// The episode of a transition is found by bisection: a thousand episodes are eight
-/// kilobytes, which stay in the cache, and ten comparisons. A [part](Self::part) of the
-/// episodes keeps the rows of the whole and numbers its transitions anew.
+/// The episode of a transition is found by bisection: a thousand episodes take eight kilobytes, which stay in
+/// cache, and ten comparisons. A [part](Self::part) of the episodes keeps the rows of the whole and renumbers
+/// its transitions.
 ///
 /// ```
 /// use album_data::Episodes;
@@ -30,26 +30,26 @@ use std::ops::Range;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Episodes {
-    /// First transition of every episode, and the number of transitions.
+    /// First transition of every episode, and the total number of transitions.
     starts: Vec<usize>,
     /// First row of every episode.
     first_rows: Vec<usize>,
 }
 
-/// A transition as [`Episodes::locate`] finds it.
+/// The location of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
     /// The episode, counted from 0.
     pub episode: usize,
     /// The row of the transition's first state.
     pub row: usize,
-    /// How many transitions are left in the episode, this one included: at least 1.
+    /// Number of transitions left in the episode, including this one: at least 1.
     pub left: usize,
 }
 
 impl Episodes {
-    /// Episodes of these numbers of transitions, one after the other. A length
-    /// of 0 is an episode that consists of a single state.
+    /// Consecutive episodes with these numbers of transitions. A length of 0 is an episode that consists of a
+    /// single state.
     pub fn from_lengths(lengths: &[usize]) -> Self {
         let mut starts = Vec::with_capacity(lengths.len() + 1);
         let mut total = 0;
@@ -61,24 +61,24 @@ impl Episodes {
         Self::one_after_the_other(starts)
     }
 
-    /// Episodes whose last rows carry `true`. Rows after the last `true` are
-    /// left out; [`Dataset`](crate::Dataset) refuses them before.
+    /// Episodes whose last rows are marked `true`. Rows after the last `true` are left out;
+    /// [`Dataset`](crate::Dataset) refuses them first.
     pub fn from_last_rows(last: &[bool]) -> Self {
         let mut starts = vec![0];
         let ends = last.iter().enumerate().filter(|(_, last)| **last);
-        // Every episode before has one row more than transitions, and so has this one.
+        // This and every earlier episode has one row more than transitions.
         starts.extend(ends.enumerate().map(|(episode, (row, _))| row - episode));
         Self::one_after_the_other(starts)
     }
 
-    /// Every episode has one row more than transitions, and there are no rows between them.
+    /// Every episode has one row more than transitions, and there are no gaps between them.
     fn one_after_the_other(starts: Vec<usize>) -> Self {
         let first_rows =
             starts[..starts.len() - 1].iter().enumerate().map(|(episode, start)| start + episode).collect();
         Self { starts, first_rows }
     }
 
-    /// Some of these episodes, in the given order, at the rows where they are.
+    /// Some of these episodes, in the given order, at their original rows.
     pub fn part(&self, episodes: &[usize]) -> Self {
         let lengths: Vec<usize> = episodes.iter().map(|&episode| self.length(episode)).collect();
         let first_rows = episodes.iter().map(|&episode| self.first_rows[episode]).collect();
@@ -95,12 +95,12 @@ impl Episodes {
         self.len() == 0
     }
 
-    /// Number of transitions of all episodes.
+    /// Total number of transitions.
     pub fn transitions(&self) -> usize {
         self.starts[self.len()]
     }
 
-    /// Number of rows of all episodes: one more for each than transitions.
+    /// Total number of rows: one more per episode than transitions.
     pub fn rows(&self) -> usize {
         self.transitions() + self.len()
     }
@@ -121,12 +121,12 @@ impl Episodes {
         first..first + self.length(episode) + 1
     }
 
-    /// The last row of every episode, which has a state and nothing else.
+    /// The last row of every episode, which has only a state.
     pub fn last_rows(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.len()).map(|episode| self.rows_of(episode).end - 1)
     }
 
-    /// The episode and the row of a transition, and how far the episode's end is.
+    /// The episode and row of a transition, and its distance to the end of the episode.
     ///
     /// # Panics
     ///

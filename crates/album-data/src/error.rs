@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a file, said so that its owner can fix it.
+//! Errors of files, phrased so that their owner can fix them.
 
 use std::fmt;
 use std::io;
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use album_base::{files, suggest};
 
-/// The file, and within an archive the array, that an error is about.
+/// The file, and the array within an archive, that an error refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Place {
-    /// The file as it was named by the caller; empty for arrays made in memory.
+    /// The file as named by the caller; empty for arrays in memory.
     pub file: PathBuf,
     /// The array's name in the archive, without `.npy`.
     pub key: Option<String>,
@@ -35,7 +35,7 @@ impl fmt::Display for Place {
             write!(f, "{}", self.file.display())?;
         }
         match &self.key {
-            // Names come from the file: escape what could disturb a terminal.
+            // Names come from the file: escape anything that could disturb a terminal.
             Some(key) => write!(f, ": array `{}`", key.escape_debug()),
             None => Ok(()),
         }
@@ -43,7 +43,7 @@ impl fmt::Display for Place {
 }
 
 impl DataError {
-    /// Whether the system failed, rather than the file being wrong.
+    /// Whether the system failed, rather than the file being invalid.
     pub fn is_io(&self) -> bool {
         matches!(self, DataError::Io { source, .. } if !files::is_wrong_kind(source))
     }
@@ -51,7 +51,7 @@ impl DataError {
 
 /// Why a file was refused.
 ///
-/// Every message names the file and, where there is one, the array and the row.
+/// Every message names the file and, if applicable, the array and the row.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
@@ -60,22 +60,22 @@ pub enum DataError {
     Io {
         /// The file.
         place: Place,
-        /// What the operating system said.
+        /// The system's error.
         source: io::Error,
     },
 
-    /// The file is something else than the expected kind.
+    /// The file is of another kind than expected.
     #[error("{place}: found {found}, expected {expected}")]
     WrongFileKind {
         /// The file.
         place: Place,
         /// What the first bytes look like.
         found: String,
-        /// What would have been right.
+        /// The expected kind.
         expected: &'static str,
     },
 
-    /// The archive's own records are cut off or contradict each other.
+    /// The archive's own records are truncated or inconsistent.
     #[error("{place}: damaged archive: {problem}")]
     DamagedArchive {
         /// The file, or the array whose record is wrong.
@@ -92,7 +92,7 @@ pub enum DataError {
     EntryName {
         /// The file.
         place: Place,
-        /// The entry's whole name.
+        /// The full name of the entry.
         name: String,
         /// What is wrong with it.
         problem: &'static str,
@@ -105,7 +105,7 @@ pub enum DataError {
         place: Place,
     },
 
-    /// Two archive entries share bytes, which no honest writer does.
+    /// Two archive entries share bytes, which no valid writer produces.
     #[error("{place}: its bytes overlap {other}, expected separate entries")]
     Overlap {
         /// The array.
@@ -121,7 +121,7 @@ pub enum DataError {
         place: Place,
     },
 
-    /// The entry is compressed by a method NumPy never uses.
+    /// The entry uses a compression method that NumPy never uses.
     #[error(
         "{place}: zip compression method {method} is not supported, expected 0 (stored) or \
          8 (deflate), as np.savez and np.savez_compressed write"
@@ -129,7 +129,7 @@ pub enum DataError {
     Compression {
         /// The array.
         place: Place,
-        /// The method's number in the zip format.
+        /// The number of the method in the zip format.
         method: u16,
     },
 
@@ -142,7 +142,7 @@ pub enum DataError {
         what: &'static str,
         /// Its size in the file.
         found: u64,
-        /// The bound it exceeds.
+        /// The limit.
         limit: u64,
     },
 
@@ -155,27 +155,27 @@ pub enum DataError {
         problem: String,
     },
 
-    /// The element type cannot be read.
+    /// The element type is not supported.
     #[error("{place}: dtype {descr} {problem}")]
     Dtype {
         /// The array.
         place: Place,
-        /// The type as the file writes it.
+        /// The type as written in the file.
         descr: String,
         /// Why it is refused and what to save instead.
         problem: String,
     },
 
-    /// The data is shorter or longer than the shape says.
+    /// The data is shorter or longer than the shape requires.
     #[error("{place}: found {found} bytes, expected {expected} for shape {shape:?}")]
     Length {
         /// The array.
         place: Place,
         /// The shape in the header.
         shape: Vec<usize>,
-        /// Bytes that follow the header.
+        /// Number of bytes after the header.
         found: u64,
-        /// Bytes that the shape needs.
+        /// Number of bytes that the shape requires.
         expected: u64,
     },
 
@@ -193,9 +193,9 @@ pub enum DataError {
     Checksum {
         /// The array.
         place: Place,
-        /// Of the bytes read.
+        /// The checksum of the bytes read.
         found: u32,
-        /// In the archive's record.
+        /// The checksum in the archive's record.
         expected: u32,
     },
 
@@ -211,24 +211,24 @@ pub enum DataError {
     /// The archive has no such array.
     #[error("{place}: not in the archive, which holds {}{}", list(.available), near(.place, .available))]
     Missing {
-        /// The array that was asked for.
+        /// The requested array.
         place: Place,
-        /// The arrays there are.
+        /// The available arrays.
         available: Vec<String>,
     },
 
-    /// The array has a type that does not fit its use.
+    /// The array has an unsuitable type.
     #[error("{place}: found dtype {found}, expected {expected}")]
     WrongType {
         /// The array.
         place: Place,
         /// Its type.
         found: crate::DType,
-        /// The types that fit.
+        /// The suitable types.
         expected: &'static str,
     },
 
-    /// One element does not fit its use.
+    /// An element has an unsuitable value.
     #[error("{place}: {}: found {found}, expected {expected}", position(*.row, *.column))]
     Value {
         /// The array.
@@ -239,22 +239,22 @@ pub enum DataError {
         column: Option<usize>,
         /// The element.
         found: String,
-        /// What fits.
+        /// What was expected.
         expected: &'static str,
     },
 
-    /// The array has another shape than its use and the other arrays demand.
+    /// The shape of the array does not match its use or the other arrays.
     #[error("{place}: found shape {found:?}, expected {expected}")]
     WrongShape {
         /// The array.
         place: Place,
         /// Its shape.
         found: Vec<usize>,
-        /// The shape that fits.
+        /// The expected shape.
         expected: String,
     },
 
-    /// A folder of columns is not as its import left it.
+    /// A folder of columns was changed after its import.
     #[error("{place}: damaged columns: {problem}; import the data again")]
     DamagedColumns {
         /// The folder, or the file in it.
@@ -263,34 +263,34 @@ pub enum DataError {
         problem: String,
     },
 
-    /// Replacing an imported folder would delete what somebody put into it.
+    /// Replacing an imported folder would delete foreign files in it.
     #[error(
         "{place}: is not replaced, because {found} in it is not of an import; move it away or choose another name"
     )]
     Foreign {
         /// The folder that was to be replaced.
         place: Place,
-        /// The first such thing.
+        /// The first foreign file.
         found: String,
     },
 
-    /// A folder of columns would take the place of something else.
+    /// A folder of columns would replace something else.
     #[error("{place}: {problem}")]
     Exists {
         /// The folder that was to be written.
         place: Place,
-        /// What is there, and what to do.
+        /// What exists there, and what to do.
         problem: &'static str,
     },
 
-    /// The file does not fit its environment, but another one.
+    /// The file does not match its environment, but another one.
     #[error("{source}; the file looks like data of {}, not of {environment}", .looks_like.join(", "))]
     OtherEnvironment {
-        /// What does not fit.
+        /// What does not match.
         source: Box<DataError>,
-        /// The environment that was asked for.
+        /// The requested environment.
         environment: &'static str,
-        /// Those whose files look like this.
+        /// The environments that the file matches.
         looks_like: Vec<&'static str>,
     },
 
@@ -303,42 +303,42 @@ pub enum DataError {
         problem: String,
     },
 
-    /// One cell of a log does not fit its use.
+    /// A cell of a log has an unsuitable value.
     #[error("{place}: column `{}`, {row}: found {found}, expected {expected}", .column.escape_debug())]
     Cell {
         /// The file; boxed, so that results stay small.
         place: Box<Place>,
         /// The column.
         column: String,
-        /// The row as users count them.
+        /// The row number as users count.
         row: String,
-        /// What is there.
+        /// The value found.
         found: String,
-        /// What fits.
+        /// What was expected.
         expected: &'static str,
     },
 
-    /// The rows of a log are not episodes one after the other.
+    /// The rows of a log are not consecutive episodes.
     #[error("{place}: {row}: {problem}")]
     Episode {
         /// The file.
         place: Place,
-        /// The row as users count them.
+        /// The row number as users count.
         row: String,
         /// What was found, what was expected, and what to do.
         problem: String,
     },
 
-    /// Something that only the user knows.
+    /// A question that only the user can answer.
     #[error("{place}: {question}")]
     Undecided {
         /// The file.
         place: Place,
-        /// What cannot be told, why, and which options answer it.
+        /// What cannot be determined, why, and which options answer it.
         question: String,
     },
 
-    /// There is not one transition to learn from.
+    /// There are no transitions to learn from.
     #[error("{place}: found no transition, expected an episode of at least two rows")]
     NoTransitions {
         /// The file.
@@ -350,13 +350,13 @@ pub enum DataError {
     NoColumn {
         /// The file.
         place: Place,
-        /// The column that was asked for.
+        /// The requested column.
         column: String,
-        /// The columns there are.
+        /// The available columns.
         available: Vec<String>,
     },
 
-    /// A column of a table does not fit its use.
+    /// A column of a table is unsuitable for its use.
     #[error("{place}: column `{}` {problem}", .column.escape_debug())]
     Column {
         /// The file.
@@ -378,7 +378,7 @@ pub enum DataError {
         problem: String,
     },
 
-    /// The number of elements handed in is not that of the shape.
+    /// The number of given elements does not match the shape.
     #[error("{place}: {found} elements were given for shape {shape:?}")]
     ShapeMismatch {
         /// The array.
@@ -397,7 +397,7 @@ fn position(row: usize, column: Option<usize>) -> String {
     }
 }
 
-/// The name that was probably meant, for a file whose arrays were renamed.
+/// A suggestion of the intended name, for a file with renamed arrays.
 fn near(place: &Place, available: &[String]) -> String {
     let key = place.key.as_deref().unwrap_or_default();
     let near = suggest::nearest(key, available.iter().map(String::as_str), 1);
@@ -407,7 +407,7 @@ fn near(place: &Place, available: &[String]) -> String {
     }
 }
 
-/// The columns that were probably meant, or the first of those there are.
+/// A suggestion of the intended columns, or the first of those available.
 fn hint(column: &str, available: &[String]) -> String {
     const SHOWN: usize = 20;
     let near = suggest::nearest(column, available.iter().map(String::as_str), 2);

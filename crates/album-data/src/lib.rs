@@ -1,8 +1,8 @@
-//! Files in, checked datasets out.
+//! Reads files into checked datasets.
 //!
-//! [`load()`] reads a file into a [`Dataset`] of episodes. [`Segments`] cut K-step windows out of it for the
-//! transitions that a [`Sampler`] draws. [`ogbench`] knows tasks, their goals and their files; [`columns`] keeps data
-//! that is larger than memory on the disk.
+//! [`load()`] reads a file into a [`Dataset`] of episodes. [`Segments`] extract K-step windows for the
+//! transitions that a [`Sampler`] draws. [`ogbench`] has tasks, their goals and their files; [`columns`]
+//! keeps data larger than memory on disk.
 //!
 //! ```text
 //! formats/   npz (npy headers, zip directory, writer), columns (memory-mapped), hdf5, tables, Minari, LeRobot
@@ -37,11 +37,10 @@
 //!
 //! # Files
 //!
-//! Files are not trusted: whatever they claim is held against [`Limits`] and
-//! against the bytes that are there before memory is allocated, pickles are
-//! never read, and every error says which file and array is meant, what was
-//! found and what was expected. Arrays are inflated straight into their
-//! vectors, so that reading takes little more memory than the result.
+//! Files are not trusted: whatever they claim is checked against [`Limits`] and the actual bytes before
+//! memory is allocated, pickles are never read, and every error names the file and array, what was found and
+//! what was expected. Arrays are decompressed directly into their vectors, so that reading takes little more
+//! memory than the result.
 //!
 //! ```
 //! use album_data::{Npz, NpzWriter};

@@ -1,8 +1,8 @@
-//! What a file may ask for before it is refused.
+//! Limits on what a file may request.
 
-/// Bounds that are checked before memory is allocated for what a file claims.
+/// Limits that are checked before memory is allocated for what a file claims.
 ///
-/// The defaults admit every dataset of a million rows with room to spare.
+/// The defaults admit every dataset of a million rows with a wide margin.
 ///
 /// ```
 /// use album_data::Limits;
@@ -11,9 +11,9 @@
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Arrays in one archive. Default 1024.
+    /// Number of arrays in an archive. Default 1024.
     pub max_entries: u64,
-    /// Columns of one table. Default 16,384.
+    /// Number of columns of a table. Default 16,384.
     pub max_columns: u64,
     /// Bytes of one row of a CSV file. Default 16 MiB.
     pub max_row_bytes: u64,
@@ -23,15 +23,14 @@ pub struct Limits {
     pub max_header_bytes: u64,
     /// Axes of one array. Default 64, the limit of NumPy 2.
     pub max_rank: usize,
-    /// Inflated bytes of one array, header included. Default 8 GiB.
+    /// Decompressed bytes of one array, including its header. Default 8 GiB.
     pub max_array_bytes: u64,
-    /// Inflated bytes of all the arrays of one archive. Default 32 GiB.
+    /// Decompressed bytes of all arrays of an archive. Default 32 GiB.
     pub max_total_bytes: u64,
-    /// How many bytes one compressed byte may become. Default 200. A column of
-    /// flags deflates by up to 1000 in honest files, so the ratio only counts
-    /// for arrays larger than [`ratio_free_bytes`](Self::ratio_free_bytes).
+    /// Maximum compression ratio. Default 200. A column of flags compresses by up to 1000 in valid files, so
+    /// the ratio only applies to arrays larger than [`ratio_free_bytes`](Self::ratio_free_bytes).
     pub max_ratio: u64,
-    /// Arrays up to this many inflated bytes may have any ratio. Default 256 MiB.
+    /// Arrays up to this many decompressed bytes may have any ratio. Default 256 MiB.
     pub ratio_free_bytes: u64,
 }
 

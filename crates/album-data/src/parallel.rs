@@ -7,12 +7,12 @@ use std::thread;
 use crate::error::DataError;
 use crate::source::log::{LogFile, Part, Stop, Visit};
 
-/// Threads to use: one per processor, at most 8, because each holds a part in memory.
+/// Number of threads: one per processor, at most 8, because each holds a part in memory.
 pub(crate) fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(8)
 }
 
-/// Runs tasks side by side; the results are in order. The first error in that order is returned.
+/// Runs tasks in parallel and returns their results in order, or the first error in that order.
 pub(crate) fn parallel<T: Send>(
     tasks: usize,
     run: impl Fn(usize) -> Result<T, DataError> + Sync,
@@ -50,7 +50,7 @@ pub(crate) fn visit_ahead(table: &dyn LogFile, fields: &[usize], each: Visit<'_>
         let Ok(reader) = thread::Builder::new().spawn_scoped(scope, read) else {
             return table.visit(fields, each);
         };
-        // Dropping the parts stops the reader, whose own complaint is then beside the point.
+        // Dropping the parts stops the reader, whose own error no longer matters.
         parts.into_iter().try_for_each(each)?;
         reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

@@ -1,11 +1,11 @@
-//! Transitions that an agent collects itself.
+//! The replay buffer of an online agent.
 
 use crate::batch::Batch;
 
 /// The latest transitions of an online agent, each row `[s, a, r, m, s']`.
 ///
-/// Single transitions only: windows of more steps and chunks of more than one action need episodes, which a
-/// [`Dataset`](crate::Dataset) keeps and a ring of rows does not.
+/// Single transitions only: multi-step windows and action chunks need episodes, which a
+/// [`Dataset`](crate::Dataset) has and a ring buffer does not.
 ///
 /// ```
 /// use album_data::{Replay, Sampler};
@@ -30,7 +30,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Room for `capacity` transitions with so many numbers in an observation and in an action.
+    /// A buffer for `capacity` transitions with these observation and action dimensions.
     ///
     /// # Panics
     ///
@@ -40,32 +40,33 @@ impl Replay {
         Self { observation_dim, action_dim, capacity, pushed: 0, numbers: Vec::new() }
     }
 
-    /// Numbers of a transition.
+    /// Number of floats per transition.
     pub fn width(&self) -> usize {
         2 * self.observation_dim + self.action_dim + 2
     }
 
-    /// Transitions that are kept.
+    /// Number of stored transitions.
     pub fn len(&self) -> usize {
         self.numbers.len() / self.width()
     }
 
-    /// Whether nothing was collected yet.
+    /// Whether no transition has been added yet.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Transitions that were ever added.
+    /// Total number of transitions ever added.
     pub fn pushed(&self) -> u64 {
         self.pushed
     }
 
-    /// All numbers, row by row: what a checkpoint stores.
+    /// All numbers, row by row, for a checkpoint.
     pub fn numbers(&self) -> &[f32] {
         &self.numbers
     }
 
-    /// Goes back to the numbers of a replay of the same sizes after `pushed` transitions; `false` if they do not fit.
+    /// Restores the numbers of a replay buffer of the same size after `pushed` transitions; `false` if they
+    /// do not match.
     #[must_use]
     pub fn restore(&mut self, pushed: u64, numbers: Vec<f32>) -> bool {
         let rows = pushed.min(self.capacity as u64) as usize;
@@ -76,11 +77,11 @@ impl Replay {
         fits
     }
 
-    /// Adds a transition; `mask` is 0 where nothing follows it. The oldest one makes room.
+    /// Adds a transition, replacing the oldest if full; `mask` is 0 if nothing follows it.
     ///
     /// # Panics
     ///
-    /// If the sizes are not those that it was made for.
+    /// If the dimensions do not match.
     pub fn push(&mut self, s: &[f32], a: &[f32], reward: f32, mask: f32, s_next: &[f32]) {
         let sizes = (s.len(), a.len(), s_next.len());
         assert_eq!(sizes, (self.observation_dim, self.action_dim, self.observation_dim), "other sizes");
@@ -99,7 +100,7 @@ impl Replay {
         self.pushed += 1;
     }
 
-    /// State, action and next state of the transition that was added as number `number` (from 0), while it is kept.
+    /// State, action and next state of the transition added as number `number` (from 0), if still stored.
     pub fn transition(&self, number: u64) -> Option<[&[f32]; 3]> {
         let kept = number < self.pushed && number + self.len() as u64 >= self.pushed;
         kept.then(|| {
@@ -119,12 +120,12 @@ impl Replay {
         Batch::with_sizes(self.observation_dim, self.action_dim, size, 1)
     }
 
-    /// Fills a batch from its [`indices`](Batch::indices_mut), which are places below [`len`](Self::len). What belongs to
-    /// windows of several steps stays 0. Allocates nothing.
+    /// Fills a batch from its [`indices`](Batch::indices_mut), which are positions below [`len`](Self::len).
+    /// Multi-step fields stay 0. Allocates nothing.
     ///
     /// # Panics
     ///
-    /// If the batch was made for other sizes, or an index is out of range.
+    /// If the batch has other dimensions, or an index is out of range.
     pub fn gather(&self, batch: &mut Batch) {
         let (width, action_dim, size) = (self.observation_dim, self.action_dim, batch.len());
         assert_eq!((batch.observation_dim, batch.action_dim, batch.chunk), (width, action_dim, 1));

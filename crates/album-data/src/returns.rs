@@ -1,11 +1,10 @@
 //! Discounted returns along recorded trajectories.
 
-/// The discounted return of every suffix: `G[t] = r[t] + gamma * mask[t] * G[t+1]`,
-/// where nothing follows a row that ends a trajectory, the last row of the data,
-/// or a mask of 0. One backward pass.
+/// The discounted return of every suffix: `G[t] = r[t] + gamma * mask[t] * G[t+1]`, where nothing follows the
+/// end of a trajectory, the last row of the data, or a mask of 0. One backward pass.
 ///
-/// On trajectories that each visit their states once, with one action per state,
-/// this is the optimal value of the empirical model.
+/// On trajectories that visit each state once, with one action per state, this is the optimal value of the
+/// empirical model.
 ///
 /// ```
 /// use album_data::returns::suffix_returns;

@@ -1,16 +1,14 @@
-//! Which transitions a training step sees.
+//! Sampling of transitions for training steps.
 
 use rand_chacha::ChaCha8Rng;
 
 use album_base::rng;
 
-/// Draws transitions uniformly and with replacement.
+/// Draws transitions uniformly with replacement.
 ///
-/// The draws of a step are a pure function of the seed and the step's number, found
-/// without making those before: a run that is resumed needs to know its step and
-/// nothing else. Every step has its own ChaCha stream under the key of the
-/// stream `sampler`, in which draws that would favour some transitions are redrawn,
-/// so that each is exactly equally likely.
+/// The draws of a step are a pure function of the seed and the step, computed without those before: a resumed
+/// run needs only its step. Every step has its own ChaCha stream under the key of the stream `sampler`, in
+/// which biased draws are redrawn, so that all transitions are equally likely.
 ///
 /// ```
 /// use album_data::Sampler;
@@ -27,7 +25,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Draws from this many transitions.
+    /// A sampler of this many transitions.
     ///
     /// # Panics
     ///
@@ -55,8 +53,8 @@ mod tests {
         indices
     }
 
-    /// Must never change: runs that name their seed depend on it. Computed by
-    /// another implementation of ChaCha8.
+    /// Must never change: results identified by their seed depend on it. Computed by another implementation
+    /// of ChaCha8.
     #[test]
     fn golden() {
         assert_eq!(draw(0, 0, 1_000_000), [560551, 111048, 338793, 985293, 554543, 78684]);
@@ -95,7 +93,7 @@ mod tests {
         let chi_square: f64 = counts.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
         // The 99.9 % point of chi-square with 999 degrees of freedom is 1142.8.
         assert!(chi_square < 1142.8, "{chi_square}");
-        // And the 0.1 % point is 866.9: less would be too even to be random.
+        // The 0.1 % point is 866.9: less would be too even to be random.
         assert!(chi_square > 866.9, "{chi_square}");
     }
 }

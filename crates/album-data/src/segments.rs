@@ -1,4 +1,4 @@
-//! Windows: what a batch of training needs to know of the steps that follow.
+//! K-step windows and action chunks of training batches.
 
 mod config;
 
@@ -7,14 +7,14 @@ use crate::dataset::Dataset;
 
 pub use config::{AfterGoal, KStepTail, SegmentConfig, SegmentError};
 
-/// The most steps of a window and actions of a chunk.
+/// Maximum steps of a window and actions of a chunk.
 const MOST: usize = 1_000_000;
 
-/// Cuts K-step windows and chunks of actions out of a dataset.
+/// Extracts K-step windows and action chunks from a dataset.
 ///
-/// For the transition `t` with `L` transitions left in its episode (itself
-/// included), let `h = min(K, L)`, and let `tau` be the first offset with mask 0, if
-/// there is one below `h`. Then a row of a [`Batch`] holds
+/// For the transition `t` with `L` transitions left in its episode (including itself), let `h = min(K, L)`,
+/// and let `tau` be the first offset with mask 0, if there is one below `h`. Then a row of a [`Batch`]
+/// contains
 ///
 /// ```text
 ///                         no goal in the window     goal at tau < h
@@ -25,12 +25,11 @@ const MOST: usize = 1_000_000;
 /// last_observation        s_{t + steps_k}
 /// ```
 ///
-/// so that the K-step target is always `return_k + bootstrap_k * V(last_observation)`,
-/// and the one-step target is `reward + gamma * mask * V(next_observation)`. The
-/// end of an episode is not a goal: the last state keeps its bootstrap. No window
-/// reads beyond its episode. Sums are made in `f64`.
+/// so that the K-step target is always `return_k + bootstrap_k * V(last_observation)`, and the one-step
+/// target is `reward + gamma * mask * V(next_observation)`. The end of an episode is not a goal: the last
+/// state keeps its bootstrap. No window reads beyond its episode. Sums are computed in `f64`.
 ///
-/// Actions know of no goals, only of the episode's end, where the last one is repeated:
+/// Action chunks ignore goals, but end with the episode, whose last action is repeated:
 ///
 /// ```text
 /// chunk                   a_t ... a_{t + C - 1}, with a_{t + L - 1} for all from i = L on
@@ -79,7 +78,7 @@ struct Window {
 }
 
 impl Segments {
-    /// Checks the options.
+    /// Checks the configuration.
     pub fn new(config: SegmentConfig) -> Result<Self, SegmentError> {
         if !(1..=MOST).contains(&config.k) {
             return Err(SegmentError::Steps(config.k));
@@ -94,15 +93,14 @@ impl Segments {
         Ok(Self { config, powers })
     }
 
-    /// The options.
+    /// The configuration.
     pub fn config(&self) -> &SegmentConfig {
         &self.config
     }
 
-    /// Refuses data in which no episode has a whole window or a whole chunk: an agent would
-    /// learn nothing from it, or only from repeated actions. Where windows may be short
-    /// ([`KStepTail::Truncate`]) only chunks must be whole. Goals are not looked at, though
-    /// with [`KStepTail::Drop`] they complete windows.
+    /// Refuses data in which no episode has a full window or chunk: an agent would learn nothing from it, or
+    /// only from repeated actions. If windows may be short ([`KStepTail::Truncate`]), only chunks must be
+    /// full. Goals are not considered, though with [`KStepTail::Drop`] they complete windows.
     pub fn fits(&self, dataset: &Dataset) -> Result<(), SegmentError> {
         let SegmentConfig { k, chunk, tail, .. } = self.config;
         let needed = if tail == KStepTail::Truncate { chunk } else { k.max(chunk) };
@@ -120,7 +118,7 @@ impl Segments {
     ///
     /// # Panics
     ///
-    /// If the batch was made for other dimensions or chunks, or an index is out of range.
+    /// If the batch has other dimensions or chunks, or an index is out of range.
     pub fn gather(&self, dataset: &Dataset, batch: &mut Batch) {
         let Batch { indices, observation_dim: width, action_dim, chunk, .. } = batch;
         assert_eq!(*chunk, self.config.chunk, "the batch was made for other chunks");
@@ -163,7 +161,7 @@ impl Segments {
         }
     }
 
-    /// The window that starts at `row` with `left` transitions to the episode's end.
+    /// The window that starts at `row` with `left` transitions to the end of the episode.
     fn window(&self, dataset: &Dataset, row: usize, left: usize) -> Window {
         let steps = self.config.k.min(left);
         let rewards = &dataset.rewards()[row..row + steps];
@@ -277,7 +275,7 @@ mod tests {
         assert_eq!(batch.chunk(), 3);
         assert_eq!(batch.chunks().data(), [0.1, 0.2, 0.3, 0.3, 0.3, 0.3, 0.5, 0.6, 0.6]);
         assert_eq!(batch.valids().data(), [1., 1., 1., 1., 0., 0., 1., 1., 0.]);
-        // Not the 0 of the unused row, nor the 0.5 of the next episode.
+        // Neither the 0 of the unused row nor the 0.5 of the next episode.
         assert_eq!(batch.next_actions().data(), [0.2, 0.3, 0.6]);
     }
 

@@ -1,6 +1,6 @@
-//! Borrowed matrices that know their shape.
+//! Borrowed matrices with their shape.
 
-/// Rows of numbers, borrowed: a flat slice, row by row, with its shape.
+/// A borrowed matrix: a flat row-major slice with its shape.
 ///
 /// ```
 /// use album_data::View;
@@ -18,7 +18,7 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// # Panics
     ///
-    /// If the numbers are not `rows` times `cols`.
+    /// If the number of elements is not `rows` times `cols`.
     pub fn new(data: &'a [f32], rows: usize, cols: usize) -> Self {
         assert_eq!(data.len(), rows * cols, "{} numbers are not {rows} rows of {cols}", data.len());
         Self { data, rows, cols }
@@ -34,7 +34,7 @@ impl<'a> View<'a> {
         self.rows
     }
 
-    /// Numbers in a row.
+    /// Number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }

@@ -1,4 +1,4 @@
-//! Drawing and gathering a batch allocate nothing.
+//! Drawing and gathering a batch allocates nothing.
 #![allow(clippy::unwrap_used)]
 
 use album_data::{Dataset, Rows, Sampler, SegmentConfig, Segments};

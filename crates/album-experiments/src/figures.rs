@@ -170,7 +170,7 @@ fn values(study: &Study) -> Option<NamedFigure> {
         ""
     };
     let caption = format!(
-        "Mean V over a batch as training goes on, in rewards of the data: mean over seeds with its 95 % bootstrap \
+        "Mean V over a batch during training, in rewards of the data: mean over seeds with its 95 % bootstrap \
          interval.{scale}"
     );
     Some(NamedFigure { name: "values", figure, caption })

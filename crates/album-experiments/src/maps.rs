@@ -47,7 +47,7 @@ pub(crate) fn value_maps(study: &Study) -> Option<NamedFigure> {
     (!figures.is_empty()).then(|| NamedFigure {
         name: "maps",
         figure: panels("", figures, 1),
-        caption: "The state value V over the maze as training goes on, in units of the data's rewards: the first seed of \
+        caption: "The state value V over the maze during training, in units of the data's rewards: the first seed of \
                   each variant. Every map has the same colour scale, from −1 / (1 − γ) to 0; values beyond it have the \
                   colour of its end. S is the start, G the goal, walls are grey."
             .into(),

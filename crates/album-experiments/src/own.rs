@@ -94,8 +94,8 @@ pub(crate) fn tables(runs: &[OwnRun]) -> (Table, Table) {
         .align(align)
         .wrap(1, 40)
         .caption(
-            "Runs on data of one's own: mean ± deviation over seeds. Values are means over states, in units of the data's \
-             rewards; V at initial states is a hope, the return recorded there a fact.",
+            "Runs on your own data: mean ± deviation over seeds. Values are means over states, in units of the data's \
+             rewards; V at initial states is an estimate, the return recorded there an observation.",
         );
     let mut data = Table::new(["data", "variant", "seed", "finished", "run"].into_iter().chain(names()));
     for ((problem, variant), group) in &groups {

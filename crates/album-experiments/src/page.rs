@@ -53,7 +53,7 @@ pub fn write(studies: &[Study], own: &[OwnRun], out: &Path) -> Result<Written, R
     if !own.is_empty() {
         let (table, data) = own::tables(own);
         let made = NamedTable { name: "", table, data };
-        page = put_table(page.section_at("own-data", "Data of one's own"), "own-data", made, &mut files);
+        page = put_table(page.section_at("own-data", "Your own data"), "own-data", made, &mut files);
     }
     page = page.footer(format!("Written by album {}.", env!("CARGO_PKG_VERSION")));
 

@@ -143,7 +143,7 @@ impl Results {
                 let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
                 if entries.any(|entry| foreign(entry.file_name())) && !path.is_file() {
                     return Err(Error::Config(format!(
-                        "{} has files and is no results folder (there is no {FORMAT_FILE}); name a new one with \
+                        "{} has files and is not a results folder (there is no {FORMAT_FILE}); name a new one with \
                          --results DIR",
                         folder.display()
                     )));

@@ -106,9 +106,9 @@ impl PolicyFile {
 
     /// Parses a file. Nothing in it is trusted: the result is consistent in itself.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PolicyError> {
-        let (length, rest) = bytes
-            .split_first_chunk::<8>()
-            .ok_or_else(|| PolicyError::damaged(format!("{} bytes are no safetensors file", bytes.len())))?;
+        let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| {
+            PolicyError::damaged(format!("{} bytes are not a safetensors file", bytes.len()))
+        })?;
         let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
         if length > rest.len() || length > MOST_HEADER {
             return Err(PolicyError::damaged(format!(

@@ -156,8 +156,7 @@ fn preset(
             settings.insert("discrete_policy".into(), policy.into());
         }
         if averaged && known.contains_key("actor_average") {
-            // A converged critic rates every recorded action as V, which would reduce the policy to behaviour
-            // cloning.
+            // A converged critic rates every recorded action as good as V, and the policy becomes plain cloning.
             settings.insert("lr_decay".into(), "none".into());
             settings.insert("actor_average".into(), ACTOR_AVERAGE.into());
             let values = ["lr_decay", "actor_average"].map(|key| (key, settings[key].clone()));

@@ -180,7 +180,7 @@ fn value_maps(page: Page, maps: &[ValueMap], scene: Option<&Scene>) -> Page {
     page.section("Value maps").figure(
         "value-maps",
         panels("", figures, 3),
-        "The state value V over the maze as training goes on; each map has its own colour scale. S is the start, \
+        "The state value V over the maze during training; each map has its own colour scale. S is the start, \
          G the goal, and walls are grey. Where there is no data, such as close to walls, the network extrapolates.",
     )
 }

@@ -1,4 +1,4 @@
-//! Writes the inputs that fuzzing starts from: `seeds FOLDER`, with one folder for each target.
+//! Writes the initial inputs of fuzzing: `seeds FOLDER`, with one folder per target.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn main() {
     let _ = fs::remove_dir_all(album_fuzz::scratch());
 }
 
-/// The files of a run, without its checkpoints and those with these ends.
+/// The files of a run, without its checkpoints and those whose names end like this.
 fn small(run: &Path, without: &[&str]) -> Folder {
     let mut folder = Folder::of(run.to_path_buf());
     let wanted = |path: &Path| path.extension().is_some_and(|e| !without.iter().any(|end| e == *end));
@@ -75,7 +75,7 @@ fn texts(folder: &Path, end: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).expect("a text")).collect()
 }
 
-/// What a worker says in a short episode.
+/// The messages of a worker in a short episode.
 fn conversation() -> Vec<u8> {
     let message = |kind: u8, body: &[u8]| [&[kind][..], &(body.len() as u32).to_le_bytes(), body].concat();
     let integers = |values: &[u32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();

@@ -20,7 +20,7 @@ pub fn golden(path: &Path, actual: &str) {
         let line = expected.lines().zip(actual.lines()).position(|(a, b)| a != b);
         let line = line.unwrap_or(expected.lines().count().min(actual.lines().count()));
         panic!(
-            "{shown} differs first in line {}; ALBUM_BLESS=1 writes it anew\n  expected: {}\n  actual:   {}",
+            "{shown} differs first in line {}; ALBUM_BLESS=1 rewrites it\n  expected: {}\n  actual:   {}",
             line + 1,
             expected.lines().nth(line).unwrap_or("(end)"),
             actual.lines().nth(line).unwrap_or("(end)")

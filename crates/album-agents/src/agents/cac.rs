@@ -18,8 +18,8 @@
 //! Draws the noise of `a'` level by level, `z`, `n`, the noise of `pi` level by level, and which Q is
 //! maximised (one draw per row, of which the first is used).
 //!
-//! Acts by one of `num_samples` actions sampled from `f`, drawn with probabilities proportional to `exp(min_i
-//! Qbar_i(s, a))`.
+//! Acts by one of `num_samples` actions sampled from `f`, drawn with probabilities proportional to
+//! `exp(min_i Qbar_i(s, a))`.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! `Qbar` is the target network; all losses are taken at the same parameters. With discrete actions Q has an
-//! output for each choice, and the log-probability `log pi(a|s)` of the recorded choice replaces `log N(a;
-//! pi(s), I)` (awr only).
+//! output for each choice, and the log-probability `log pi(a|s)` of the recorded choice replaces
+//! `log N(a; pi(s), I)` (awr only).
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The actor and both targets are updated at every `actor_every`-th step. In between, the actor's gradient is
-//! zero, but its optimiser still steps: the moments decay and continue to move the weights. With `actor_every
-//! = 1` this is the paper's ReBRAC*.
+//! zero, but its optimiser still steps: the moments decay and continue to move the weights. With
+//! `actor_every = 1` this is the paper's ReBRAC*.
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};

@@ -45,8 +45,8 @@ pub fn euler<'t>(field: &Mlp, s: Var<'t>, mut x: Var<'t>, steps: usize, through:
     x.clip(-1.0, 1.0)
 }
 
-/// The squared flow-matching error, entry by entry: `(v(s, x_t, t) - (a - x_0))^2` with `x_t = (1-t) x_0 + t
-/// a`. Draws `x_0` from N(0, I), then `t` from U[0, 1].
+/// The squared flow-matching error, entry by entry: `(v(s, x_t, t) - (a - x_0))^2` with
+/// `x_t = (1-t) x_0 + t a`. Draws `x_0` from N(0, I), then `t` from U[0, 1].
 pub fn matching_error<'t>(x: &Inputs<'t, '_>, field: &Mlp, s: Var<'t>, a: Var<'t>) -> Var<'t> {
     let x_0 = x.normal(a.cols());
     let t = x.uniform(1);

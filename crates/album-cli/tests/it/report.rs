@@ -112,6 +112,6 @@ fn runs_on_own_data_stand_side_by_side() {
     let row = csv.lines().find(|line| line.contains("album-1")).unwrap();
     assert!(row.starts_with("plant,album,1,yes,album-1,"), "{row}");
     let page = std::fs::read_to_string(folder.path().join("page/index.html")).unwrap();
-    assert!(page.contains("Data of one&#39;s own") && page.contains("own-data.tex"));
+    assert!(page.contains("Your own data") && page.contains("own-data.tex"));
     assert!(!page.contains(folder.path().to_str().unwrap()), "the page names a place of this machine");
 }

@@ -255,6 +255,6 @@ fn mistakes_are_named_and_nothing_is_started() {
     fails(here, &with(&["--results", "other"]), 3, &["format 2 of album 9.0.0", "--results DIR"]);
     std::fs::create_dir(here.join("thesis")).unwrap();
     std::fs::write(here.join("thesis/chapter1.tex"), "").unwrap();
-    fails(here, &with(&["--results", "thesis"]), 3, &["is no results folder"]);
+    fails(here, &with(&["--results", "thesis"]), 3, &["is not a results folder"]);
     assert_eq!(snapshot(&here.join("thesis")).len(), 1);
 }

@@ -1,5 +1,5 @@
-//! `album reproduce --executor slurm`, against fake Slurm programs, and against a real Slurm if `cargo xtask
-//! slurm` has started one.
+//! `album reproduce --executor slurm`, against fake Slurm programs, and against a real Slurm if
+//! `cargo xtask slurm` has started one.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)] // helpers of tests

@@ -1,4 +1,4 @@
-//! Equality and hash of a dataset's contents, wherever they are stored.
+//! Equality and hash of a dataset's contents, independent of storage.
 
 use super::{Dataset, of_rows};
 use crate::action_space::ActionSpace;
@@ -7,10 +7,10 @@ use album_base::hex::hex;
 use sha2::{Digest, Sha256};
 
 impl Dataset {
-    /// SHA-256 of the contents as 64 hexadecimal digits: of the dimensions, the
-    /// episode lengths, the SHA-256 of each column and an action space that is not the box [-1, 1]. Equal data has an equal hash,
-    /// whatever file it came from and on every machine. Takes about a second for a
-    /// gigabyte in memory; mapped columns bring theirs from their import.
+    /// SHA-256 of the contents as 64 hexadecimal digits: of the dimensions, the episode lengths, the SHA-256
+    /// of each column, and the action space if it is not the box [-1, 1]. Equal data has an equal hash, from
+    /// any file and on any machine. Takes about a second per gigabyte in memory; mapped columns keep theirs
+    /// from their import.
     pub fn content_hash(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(b"album dataset 2");
@@ -21,7 +21,7 @@ impl Dataset {
         for episode in 0..self.episodes.len() {
             count(self.episodes.length(episode));
         }
-        // A part of the columns has another hash than the whole, which may be known.
+        // A part of a column has a different hash than the whole, whose hash may be known.
         let whole = self.episodes.rows() * self.observation_dim == self.observations.len();
         for (column, width) in self.columns() {
             let slices =
@@ -43,7 +43,7 @@ impl Dataset {
     }
 }
 
-/// Equal contents, in whichever rows they stand.
+/// Equal contents, at any rows.
 impl PartialEq for Dataset {
     fn eq(&self, other: &Self) -> bool {
         let lengths =
@@ -71,7 +71,7 @@ mod tests {
         let data = Dataset::from_rows(rows()).unwrap();
         let hash = data.content_hash();
         assert_eq!(hash, data.clone().content_hash());
-        // Must never change: checkpoints hold it. Computed by another program.
+        // Must never change: checkpoints contain it. Computed by another program.
         assert_eq!(hash, "45bba9edf218e64512242ce2f8930755b6888f97ad8f5490f65b960c6b818cb8");
         let mut unused = rows();
         unused.actions[5] = 3.0;

@@ -1,4 +1,4 @@
-//! Splitting off episodes for validation.
+//! Splits off episodes for validation.
 
 use super::Dataset;
 use album_base::rng;
@@ -7,20 +7,20 @@ use album_base::rng;
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldOutError {
-    /// The share is impossible.
+    /// The fraction is invalid.
     #[error("found a held-out share of {0}, expected one above 0 and below 1")]
     Share(f64),
-    /// One of the two parts would have no transition.
+    /// One of the two parts would have no transitions.
     #[error("found {0} episode(s) with transitions, expected at least 2 to hold some of them out")]
     TooFew(usize),
 }
 
 impl Dataset {
-    /// Splits off a share of the episodes, for validation: `(training, held out)`.
+    /// Splits off a fraction of the episodes for validation: `(training, held out)`.
     ///
-    /// Episodes stay whole and in their order. Which ones are held out is drawn from the stream
-    /// `hold_out` of the seed: the nearest whole number to the share, at least one, and at least
-    /// one stays. Both parts share the columns of this dataset; nothing is copied.
+    /// Episodes stay whole and in order. The held-out ones are drawn from the stream `hold_out` of the seed;
+    /// their number is the fraction rounded, with at least one in each part. Both parts share the columns of
+    /// this dataset; nothing is copied.
     ///
     /// ```
     /// # use album_data::{Dataset, Rows};
@@ -44,7 +44,7 @@ impl Dataset {
         if !(share > 0.0 && share < 1.0) {
             return Err(HoldOutError::Share(share));
         }
-        // An episode without a transition teaches and tests nothing: it is left out of both parts.
+        // An episode without transitions is useless for training and validation: both parts leave it out.
         let mut episodes: Vec<usize> =
             (0..self.episodes.len()).filter(|&episode| self.episodes.length(episode) > 0).collect();
         let count = episodes.len();
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::Rows;
 
-    /// Episodes of 1 to 20 transitions; every state is its row.
+    /// Episodes of 1 to 20 transitions; every state is its row number.
     fn twenty_episodes() -> Dataset {
         let terminals: Vec<bool> =
             (1..=20).flat_map(|length| (0..=length).map(move |step| step == length)).collect();

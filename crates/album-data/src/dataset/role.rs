@@ -1,4 +1,4 @@
-//! What the numbers of a column must be.
+//! Requirements on the numbers of a column.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use crate::load::checks::{Problem, clip};
 
 pub(crate) const UNFINISHED: &str = "true: the last row of the data ends an episode";
 
-/// What a column is for, and so what its numbers must be.
+/// The role of a column, which determines what its numbers must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     State,
@@ -18,7 +18,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Clears what means nothing in the last rows of episodes. States always mean something.
+    /// Clears meaningless entries in the last rows of episodes. States are always meaningful.
     pub fn clear(self, data: &mut [f32], width: usize, last: &[bool]) {
         let unused = match self {
             Self::State => return,
@@ -34,7 +34,7 @@ impl Role {
     pub fn is_bad(self, x: f32) -> bool {
         match self {
             Self::State | Self::Reward => !x.is_finite(),
-            // Rounding explains a little more than 1. NaN compares as bad.
+            // Rounding explains slightly more than 1. NaN compares as bad.
             Self::Action => {
                 !matches!(x.abs().partial_cmp(&(2.0 - ACTION_LIMIT)), Some(Ordering::Less | Ordering::Equal))
             }
@@ -51,16 +51,17 @@ impl Role {
         }
     }
 
-    /// Where the first bad number is.
+    /// The index of the first bad number.
     pub fn first_bad(self, data: &[f32]) -> Option<usize> {
-        // Without an early exit the inner loop becomes vector instructions.
+        // Without an early exit the inner loop is vectorised.
         let part =
             data.chunks(4096).position(|part| part.iter().fold(false, |bad, &x| bad | self.is_bad(x)))?;
         data[part * 4096..].iter().position(|&x| self.is_bad(x)).map(|i| part * 4096 + i)
     }
 }
 
-/// Brings physical actions inside, and clips those of a box. The position of one that is no choice is the error.
+/// Converts physical actions to internal ones, clipping continuous ones. The error is the index of an invalid
+/// choice.
 pub(crate) fn take_in(space: &ActionSpace, actions: &mut [f32]) -> Result<(), usize> {
     match space {
         ActionSpace::Continuous { .. } => {

@@ -1,4 +1,4 @@
-//! A file or folder that holds a dataset, opened once.
+//! A file or folder with a dataset, opened once.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use crate::formats::npz::Npz;
 use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
 
-/// Where the arrays of a dataset come from.
+/// The source of a dataset's arrays.
 pub(crate) enum Arrays {
     Npz(Npz),
     Folder(Folder),
 }
 
-/// What a row of the arrays is.
+/// What a row of the arrays represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowKind {
     /// A state: an episode of T transitions has T + 1 rows, as in OGBench's files.
@@ -54,7 +54,7 @@ impl Arrays {
         self.names().contains(&name)
     }
 
-    /// Starts to read an array row by row; takes no more than a look at its header.
+    /// Starts reading an array row by row; reads only its header.
     pub fn array(&self, name: &str) -> Result<RowReader<'_>, DataError> {
         match self {
             Self::Npz(npz) => npz.rows(name),
@@ -67,7 +67,7 @@ impl Arrays {
         if transitions { RowKind::Transition } else { RowKind::State }
     }
 
-    /// Number of rows, which `terminals` has one flag for each.
+    /// Number of rows, which is the length of `terminals`.
     pub fn rows(&self) -> Result<usize, DataError> {
         match self {
             Self::Npz(_) => Ok(self.flags("terminals")?.shape()[0]),
@@ -75,7 +75,7 @@ impl Arrays {
         }
     }
 
-    /// One flag per row.
+    /// An array with one flag per row.
     pub fn flags(&self, name: &str) -> Result<RowReader<'_>, DataError> {
         let reader = self.array(name)?;
         match reader.shape() {
@@ -96,7 +96,7 @@ impl Arrays {
         Ok(flags)
     }
 
-    /// A matrix with this many rows and at least so many columns.
+    /// A matrix with this many rows and at least this many columns.
     pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<RowReader<'_>, DataError> {
         let reader = self.array(name)?;
         let least = columns.max(1);
@@ -109,7 +109,7 @@ impl Arrays {
         }
     }
 
-    /// One number per row.
+    /// An array with one number per row.
     pub fn numbers(&self, name: &str, rows: usize) -> Result<RowReader<'_>, DataError> {
         let reader = self.array(name)?;
         match reader.shape()[..] {
@@ -119,7 +119,7 @@ impl Arrays {
     }
 }
 
-/// Room for exactly so many elements.
+/// Reserves memory for exactly this many elements.
 pub(crate) fn reserve<T>(count: usize, place: &Place) -> Result<Vec<T>, DataError> {
     let mut all = Vec::new();
     match all.try_reserve_exact(count) {

@@ -1,4 +1,4 @@
-//! What the numbers of each array must be, and reading them accordingly.
+//! Requirements on the numbers of each array, and reading them accordingly.
 
 use serde::Serialize;
 
@@ -12,13 +12,13 @@ use crate::load::arrays::reserve;
 pub struct BadNumbers {
     /// The array.
     pub array: String,
-    /// How many there are.
+    /// Number of them.
     pub count: usize,
-    /// Row of the first one.
+    /// Row of the first.
     pub row: usize,
-    /// Its column, in arrays that have some.
+    /// Column of the first, if the array has columns.
     pub column: Option<usize>,
-    /// The number itself.
+    /// Value of the first.
     pub value: String,
     /// What is wrong with them.
     pub problem: Problem,
@@ -37,7 +37,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What would have been right.
+    /// What was expected.
     pub fn expected(self) -> &'static str {
         match self {
             Self::NotFinite => "a finite number",
@@ -47,12 +47,12 @@ impl Problem {
     }
 }
 
-/// What happens to numbers that do not fit.
+/// How bad numbers are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnBad {
-    /// The first one is an error.
+    /// The first is an error.
     Refuse,
-    /// They are counted and kept as they are.
+    /// They are counted and kept.
     Count,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Numbers {
     pub bad: Vec<BadNumbers>,
 }
 
-/// Reads a whole array. What stands in `last` rows without meaning is cleared; actions are clipped.
+/// Reads a whole array. Meaningless entries in `last` rows are cleared; actions are clipped.
 pub(crate) fn read(
     mut reader: RowReader<'_>,
     role: Role,
@@ -89,7 +89,7 @@ pub(crate) fn read(
     Ok(Numbers { width, data, bad })
 }
 
-/// Looks at the rows that were read last.
+/// Checks the rows that were read last.
 pub(crate) fn check(
     reader: &RowReader<'_>,
     role: Role,
@@ -112,7 +112,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Brings actions within the limits of a squashed policy.
+/// Clips actions to the limits of a squashed policy.
 pub(crate) fn clip(actions: &mut [f32]) {
     for action in actions {
         *action = action.clamp(-ACTION_LIMIT, ACTION_LIMIT);

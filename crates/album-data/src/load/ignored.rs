@@ -1,25 +1,25 @@
-//! Arrays that a load or an import leaves out: said, so that nobody learns from less than they think.
+//! Reports arrays that a load or an import leaves out, so that nobody unknowingly learns from less.
 
 use album_base::suggest;
 
 use crate::load::Labels;
 use crate::load::arrays::{Arrays, RowKind};
 
-/// What a dataset is made of.
+/// The arrays of every dataset.
 const READ: [&str; 3] = ["observations", "actions", "terminals"];
-/// Only where a row is a transition.
+/// Arrays read only if a row is a transition.
 const READ_OF_TRANSITIONS: [&str; 2] = ["next_observations", "timeouts"];
 const LABELS: [&str; 2] = ["rewards", "masks"];
-/// The simulator's state, of which tasks are labelled; the episodes of a folder. Nobody who has them expects an agent to
-/// see them.
+/// The simulator's state, which labels are computed from, and the episodes of a folder: not expected to be
+/// seen by an agent.
 const ASIDE: [&str; 4] = ["qpos", "qvel", "button_states", "episodes"];
 
-/// Whether an array is album's own note of how a file was recorded.
+/// Whether an array is album's own note on the recording.
 pub(crate) fn is_note(name: &str) -> bool {
     name.starts_with("album_")
 }
 
-/// A sentence for every array that is not read, and why. Without `labels`, all that are known are kept.
+/// A sentence for every array that is not read, and why. Without `labels`, all known arrays are kept.
 pub(crate) fn ignored(source: &Arrays, labels: Option<Labels<'_>>) -> Vec<String> {
     let own = match labels {
         None | Some(Labels::Own) => None,

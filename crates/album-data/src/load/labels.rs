@@ -9,15 +9,15 @@ use crate::load::arrays::{Arrays, reserve};
 use crate::load::checks::{BadNumbers, OnBad, check, read};
 use crate::ogbench::{Goal, RowState};
 
-/// Rewards and masks, one for each row of the source.
+/// Rewards and masks, one per row of the source.
 pub(crate) struct RowLabels {
     pub rewards: Column,
     pub masks: Column,
     pub bad: Vec<BadNumbers>,
 }
 
-/// Labels every row. `last` marks rows that have a state and nothing else. Where the source has rewards
-/// and no masks, `ended` says where the task ended.
+/// Labels every row. `last` marks rows that have only a state. If the source has rewards but no masks,
+/// `ended` marks where the task ended.
 pub(crate) fn read_labels(
     source: &Arrays,
     labels: Labels<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn read_labels(
     }
 }
 
-/// The labelling loop. Columns that only labels need pass by in parts.
+/// The labelling loop. Columns needed only for labels are read in parts.
 fn by_goal(source: &Arrays, goal: &Goal, last: &[bool], on_bad: OnBad) -> Result<RowLabels, DataError> {
     let (rows, place, needs) = (last.len(), source.place(), goal.needs());
     let wanted = |key, columns| (columns > 0).then(|| source.matrix(key, rows, columns)).transpose();

@@ -1,4 +1,4 @@
-//! The loader: a file or folder in, a checked [`Dataset`] out.
+//! The loader: from a file or folder to a checked [`Dataset`].
 
 pub(crate) mod arrays;
 pub(crate) mod checks;
@@ -25,47 +25,46 @@ use crate::load::labels::{RowLabels, read_labels};
 use crate::load::transitions::{Transitions, read_transitions};
 use crate::ogbench::{TaskName, fit};
 
-/// Where rewards and masks come from.
+/// The source of rewards and masks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Labels<'a> {
-    /// The goal of a task, which looks at the arrays `qpos` and `button_states`.
+    /// The goal of a task, computed from the arrays `qpos` and `button_states`.
     Task(&'a TaskName),
     /// The arrays `rewards` and `masks` of the file itself.
     Own,
-    /// Nowhere: every reward is 0 and every mask 1.
+    /// None: every reward is 0 and every mask 1.
     None,
 }
 
-/// A dataset, and what of its file is not in it.
+/// A dataset, and what was left out of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// The data.
     pub dataset: Dataset,
-    /// Arrays and rows that were ignored, and why: one sentence each.
+    /// Ignored arrays and rows, and why: one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// A dataset whose numbers were counted instead of refused. Training on it is unsafe; it is there to be examined.
+/// A dataset whose bad numbers were counted instead of refused. It is for inspection, not for training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unchecked {
-    /// The data, as it is.
+    /// The data as it is.
     pub dataset: Dataset,
-    /// Arrays and rows that were ignored, and why: one sentence each.
+    /// Ignored arrays and rows, and why: one sentence each.
     pub warnings: Vec<String>,
-    /// Whether rewards and masks mean something: they were not left out by [`Labels::None`].
+    /// Whether rewards and masks are meaningful: not with [`Labels::None`].
     pub labelled: bool,
-    /// What [`load`] would refuse.
+    /// Numbers that [`load`] would refuse.
     pub bad: Vec<BadNumbers>,
-    /// Whether the last row of the file does not end an episode, which [`load`] refuses too.
+    /// Whether the last row does not end an episode, which [`load`] refuses too.
     pub unfinished: bool,
 }
 
-/// Loads a dataset from an npz file or from a folder that [`columns::import`](crate::columns::import()) made.
+/// Loads a dataset from an npz file or a folder made by [`columns::import`](crate::columns::import()).
 ///
-/// Two kinds of files are understood. If there is an array `next_observations` or `timeouts`, a row is a
-/// *transition*, as in D4RL and most replay buffers; else it is a *state*, as in OGBench, and an episode of T
-/// transitions has T + 1 rows. In both, `terminals` is true where an episode ends with the row, and actions
-/// are within ±1.
+/// Two layouts are supported. With an array `next_observations` or `timeouts`, a row is a *transition*, as in
+/// D4RL and most replay buffers; otherwise it is a *state*, as in OGBench, and an episode of T transitions
+/// has T + 1 rows. In both, `terminals` is true in the last row of an episode, and actions are within ±1.
 ///
 /// | array | row = state | row = transition |
 /// |---|---|---|
@@ -77,12 +76,12 @@ pub struct Unchecked {
 /// | `rewards` `[rows]` | of s and a | of s and a |
 /// | `masks` `[rows]` | 0 where no value follows; without it: 1 | without it: 0 at `terminals` that are no `timeouts` |
 ///
-/// An episode of transitions also ends where the next row does not start in the state that this one led to.
-/// The table of `docs/data.md` has more.
+/// An episode of transitions also ends where the next row does not start in this row's next state. The table
+/// of `docs/data.md` has more.
 ///
 /// Arrays are read in parts, so that loading takes little more memory than the dataset. Observations and
-/// actions of a folder stay on the disk. With [`Labels::Task`] the widths of all arrays must be those of the
-/// task's environment.
+/// actions of a folder stay on disk. With [`Labels::Task`], the widths of all arrays must match the task's
+/// environment.
 ///
 /// ```
 /// use album_data::{Labels, NpzWriter, load};
@@ -112,8 +111,8 @@ pub fn load(path: impl AsRef<Path>, labels: Labels<'_>) -> Result<Loaded, DataEr
 
 /// [`load`] that counts the numbers it would refuse, to list everything that is wrong.
 ///
-/// Only what cannot be read at all is an error: a damaged archive, a missing array, shapes that do not fit,
-/// no transition.
+/// Only what cannot be read at all is an error: a damaged archive, a missing array, mismatched shapes, no
+/// transitions.
 pub fn load_unchecked(path: impl AsRef<Path>, labels: Labels<'_>) -> Result<Unchecked, DataError> {
     read_source(path.as_ref(), labels, OnBad::Count)
 }
@@ -123,8 +122,8 @@ pub fn has_own_rewards(path: impl AsRef<Path>) -> Result<bool, DataError> {
     Ok(Arrays::open(path.as_ref())?.contains("rewards"))
 }
 
-/// Whether an npz file or an imported folder is a recording whose rewards come from a task: it has none of its own, or
-/// it has what OGBench's tasks are labelled by.
+/// Whether an npz file or an imported folder is a recording whose rewards come from a task: it has none of
+/// its own, or it has the arrays that OGBench's tasks are labelled by.
 pub fn needs_task(path: impl AsRef<Path>) -> Result<bool, DataError> {
     let arrays = Arrays::open(path.as_ref())?;
     Ok(!arrays.contains("rewards") || arrays.contains("qpos") || arrays.contains("button_states"))
@@ -158,11 +157,11 @@ fn read_source(path: &Path, labels: Labels<'_>, on_bad: OnBad) -> Result<Uncheck
 pub(crate) fn dropped_transitions(count: usize) -> String {
     format!(
         "{count} transitions that were cut by `timeouts` or by the end of the file are dropped: without \
-         `next_observations` nobody knows where they led"
+         `next_observations` their next states are unknown"
     )
 }
 
-/// A file with one row for each state.
+/// Reads a file with one row per state.
 fn read_states(
     source: &Arrays,
     labels: Labels<'_>,
@@ -196,7 +195,7 @@ fn read_states(
     Ok(Unchecked { dataset, warnings, bad, labelled: labels != Labels::None, unfinished })
 }
 
-/// Does both, on two threads if there can be a second one.
+/// Runs both, on two threads if possible.
 fn both<A: Send, B>(first: impl Fn() -> A + Sync, second: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, &first) {
         Ok(thread) => {

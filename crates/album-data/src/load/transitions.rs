@@ -1,4 +1,4 @@
-//! Files with one row for each transition, as replay buffers have them.
+//! Files with one row per transition, as in replay buffers.
 
 use crate::dataset::{Dataset, Role};
 use crate::episodes::Episodes;
@@ -8,17 +8,17 @@ use crate::load::arrays::Arrays;
 use crate::load::checks::{BadNumbers, OnBad, read};
 use crate::load::labels::{RowLabels, read_labels};
 
-/// Such a file, with a row for each state.
+/// Such a file, converted to one row per state.
 pub(crate) struct Transitions {
     pub dataset: Dataset,
-    /// The file's row that each row of the dataset was made of.
+    /// The file's row that each row of the dataset comes from.
     pub sources: Vec<usize>,
     pub bad: Vec<BadNumbers>,
-    /// Transitions that are left out because what they led to was not recorded.
+    /// Transitions left out because their next state was not recorded.
     pub dropped: usize,
 }
 
-/// Reads a file into rows: behind the last transition of each episode comes the state that it led to.
+/// Converts a file to rows of states: the last transition of each episode is followed by its next state.
 pub(crate) fn read_transitions(
     source: &Arrays,
     labels: Labels<'_>,
@@ -59,7 +59,7 @@ pub(crate) fn read_transitions(
     for row in 0..count {
         let cut = timeouts[row] || row + 1 == count;
         let is_transition = next(row).is_some() || terminals[row] || !cut;
-        // Without successors, the row of a time-out is only the state that its episode ends in.
+        // Without next states, the row of a timeout is only the final state of its episode.
         let is_end = terminals[row] || cut || next(row).is_some_and(|next| next != state(row + 1));
         dropped += usize::from(!is_transition);
         for end in [is_transition.then_some(false), is_end.then_some(true)].into_iter().flatten() {
@@ -73,7 +73,7 @@ pub(crate) fn read_transitions(
     }
     let mut observations = Vec::with_capacity(sources.len() * dim);
     for (&row, &end) in sources.iter().zip(&ends) {
-        // Behind a terminal whose successor is unknown any state will do: nothing follows.
+        // After a terminal with an unknown next state any state will do: nothing follows.
         observations.extend_from_slice(next(row).filter(|_| end).unwrap_or(state(row)));
     }
     let gathered = |role: Role, data: &[f32], width: usize| {

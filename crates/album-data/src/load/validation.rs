@@ -1,4 +1,4 @@
-//! The held-out file that lies beside a dataset.
+//! The validation file beside a dataset.
 
 use std::path::{Path, PathBuf};
 

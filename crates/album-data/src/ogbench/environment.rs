@@ -4,13 +4,13 @@ use crate::ogbench::goal::Goal;
 use crate::ogbench::locomaze::{Cell, MazeSize};
 use crate::ogbench::manipulation;
 
-/// What kind of environment it is; each kind has its own goals.
+/// The kind of environment; each has its own goals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Family {
     /// A disc that moves through a maze.
     PointMaze(MazeSize),
-    /// An ant with four legs walks through a maze.
+    /// A four-legged ant walks through a maze.
     AntMaze(MazeSize),
     /// A humanoid walks through a maze.
     HumanoidMaze(MazeSize),
@@ -31,36 +31,36 @@ pub enum Family {
     },
 }
 
-/// Who acts in the data that album records by itself.
+/// The behaviour policy of data that album records itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecipeKind {
-    /// A disc that walks along the shortest paths of a maze; native.
+    /// A disc that follows the shortest paths of a maze; native.
     Navigate(MazeSize),
-    /// The scripted arm of the package `ogbench`.
+    /// The scripted arm of the `ogbench` package.
     Play,
-    /// An ant in a maze of the package, led by an expert that album trains itself.
+    /// An ant in a maze of the package, controlled by an expert that album trains itself.
     Walk,
 }
 
-/// Facts about one environment, as the package `ogbench` 1.2.2 has them.
+/// Facts about one environment, as in `ogbench` 1.2.2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Environment {
     /// Its name, e.g. `antmaze-large`.
     pub name: &'static str,
-    /// What kind it is.
+    /// The kind of environment.
     pub family: Family,
-    /// Numbers in one observation.
+    /// Dimension of an observation.
     pub observation_dim: usize,
-    /// Numbers in one action, each within ±1.
+    /// Dimension of an action, each component within ±1.
     pub action_dim: usize,
     /// Length of the simulator's `qpos`.
     pub qpos_dim: usize,
-    /// Steps after which an episode is cut off.
+    /// Steps after which an episode is truncated.
     pub horizon: usize,
-    /// The task that a name without `-taskN` means.
+    /// The task meant by a name without `-taskN`.
     pub default_task: usize,
-    /// The kinds of data there are, e.g. `navigate`.
+    /// The available kinds of data, e.g. `navigate`.
     pub data_kinds: &'static [&'static str],
 }
 
@@ -115,7 +115,7 @@ impl Environment {
     /// Tasks of each environment, numbered from 1.
     pub const TASKS: usize = 5;
 
-    /// Where the ball's `x` stands in the `qpos` of antsoccer.
+    /// Index of the ball's `x` in the `qpos` of antsoccer.
     const BALL: usize = 15;
 
     /// The goal of a task.
@@ -139,7 +139,7 @@ impl Environment {
         }
     }
 
-    /// Training episodes of a published dataset, where they are known; the validation file has a tenth as many.
+    /// Number of training episodes of a published dataset, if known; the validation file has a tenth as many.
     pub fn published_episodes(&self, data_kind: &str) -> Option<usize> {
         match (self.family, data_kind) {
             (PointMaze(Giant) | AntMaze(Giant), "navigate") => Some(500),
@@ -158,7 +158,7 @@ impl Environment {
         }
     }
 
-    /// The maze of a disc, the environment that album has itself.
+    /// The maze of a disc, the environment that album implements natively.
     pub fn point_maze(&self) -> Option<MazeSize> {
         match self.family {
             PointMaze(size) => Some(size),
@@ -166,7 +166,7 @@ impl Environment {
         }
     }
 
-    /// The maze to find a way through, where observations begin with the position in it.
+    /// The maze to navigate, if observations begin with the position in it.
     pub fn maze(&self) -> Option<MazeSize> {
         match self.family {
             PointMaze(size) | AntMaze(size) | HumanoidMaze(size) => Some(size),
@@ -174,7 +174,7 @@ impl Environment {
         }
     }
 
-    /// How album records a kind of data by itself, if it can.
+    /// How album records a kind of data, if it can.
     pub fn recipe(&self, data_kind: &str) -> Option<RecipeKind> {
         match (self.family, data_kind) {
             (PointMaze(size), "navigate") => Some(RecipeKind::Navigate(size)),
@@ -184,7 +184,8 @@ impl Environment {
         }
     }
 
-    /// Bodies that move freely: each has a quaternion in `qpos` and three angular velocities in `qvel`.
+    /// Number of freely moving bodies: each has a quaternion in `qpos` and three angular velocities in
+    /// `qvel`.
     pub fn free_bodies(&self) -> usize {
         match self.family {
             Cube(cubes) => cubes,
@@ -193,7 +194,7 @@ impl Environment {
         }
     }
 
-    /// Buttons whose states a file has in `button_states`; 0 where there is no such column.
+    /// Number of buttons with states in `button_states`; 0 if there is no such column.
     pub fn buttons(&self) -> usize {
         match self.family {
             Scene => 2,

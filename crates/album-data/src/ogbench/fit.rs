@@ -1,4 +1,4 @@
-//! Whether data is that of an environment, by the widths of its columns.
+//! Checks whether data belongs to an environment, by the widths of its columns.
 
 use std::path::Path;
 
@@ -7,19 +7,19 @@ use crate::formats::npz::row_reader::RowReader;
 use crate::load::arrays::Arrays;
 use crate::ogbench::environment::{ENVIRONMENTS, Environment};
 
-/// Refuses data whose columns are not as wide as the environment's, and says whose they could be.
+/// Refuses data whose columns do not match the environment, and suggests which ones they match.
 pub(crate) fn check(source: &Arrays, environment: &'static Environment) -> Result<(), DataError> {
     Shapes::read(source)?.check(environment)
 }
 
-/// The environments whose data looks like this. More than one where mazes differ only in size.
+/// The environments that the data matches; several if mazes differ only in size.
 pub fn looks_like(path: impl AsRef<Path>) -> Result<Vec<&'static Environment>, DataError> {
     Ok(Shapes::read(&Arrays::open(path.as_ref())?)?.environments())
 }
 
 const COLUMNS: [&str; 4] = ["qpos", "button_states", "observations", "actions"];
 
-/// The shape of each of the [`COLUMNS`], or why it cannot be had.
+/// The shape of each of the [`COLUMNS`], or why it is unknown.
 struct Shapes {
     rows: usize,
     columns: [Result<(Place, Vec<usize>), DataError>; 4],
@@ -45,7 +45,7 @@ impl Shapes {
     fn check_widths(self, environment: &Environment) -> Result<(), DataError> {
         let rows = self.rows;
         if rows == 0 {
-            return Ok(()); // that there is no transition is said by whoever reads on
+            return Ok(()); // missing transitions are reported by the reader
         }
         let needed = (1..=Environment::TASKS).any(|task| environment.goal(task).needs().qpos > 0);
         let widths = [
@@ -76,7 +76,7 @@ impl Shapes {
             Err(_) => 0,
         };
         let [_, buttons, observations, actions] = [0, 1, 2, 3].map(width);
-        // These three tell all environments apart that can be told apart.
+        // These three columns distinguish all environments that can be distinguished.
         let fits = |e: &&Environment| {
             (e.observation_dim, e.action_dim, e.buttons() > 0) == (observations, actions, buttons > 0)
         };

@@ -1,15 +1,15 @@
-//! Task goals, and the rewards and masks they give to states.
+//! Task goals, and the rewards and masks that follow from them.
 
-/// How many numbers of each array a [`Goal`] looks at, at least. An array of which it needs 0 is not read.
+/// How many numbers of each array a [`Goal`] needs, at least. An array with 0 is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs {
     /// Of the simulator's positions.
     pub qpos: usize,
-    /// Of the states of the buttons.
+    /// Of the button states.
     pub button_states: usize,
 }
 
-/// The simulator's state, as far as [`Needs`] asks for it.
+/// The simulator's state, as far as [`Needs`] requires it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowState<'a> {
     /// The simulator's positions.
@@ -18,7 +18,7 @@ pub struct RowState<'a> {
     pub button_states: &'a [i64],
 }
 
-/// What a task says about a state.
+/// The label of a state under a task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Label {
     /// The reward of acting in this state.
@@ -29,43 +29,43 @@ pub struct Label {
 
 /// When a task is solved, as a function of the state.
 ///
-/// Rewards are 0 in solved states and negative in all others; masks are 0 in solved
-/// states. Both belong to the state before the action, in data and environments.
+/// Rewards are 0 in solved states and negative in all others; masks are 0 in solved states. Both refer to the
+/// state before the action, in data and environments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Goal {
-    /// Bring two neighbouring entries of `qpos`, the position of a robot or of a
-    /// ball, near a point. The reward is -1 until then.
+    /// Bring two neighbouring entries of `qpos`, the position of a robot or a ball, close to a point. The
+    /// reward is -1 until then.
     Reach {
-        /// Where `x` stands in `qpos`; `y` follows.
+        /// Index of `x` in `qpos`; `y` follows.
         qpos: usize,
         /// The point.
         xy: [f64; 2],
-        /// How near, in metres.
+        /// The maximum distance in metres.
         tolerance: f64,
     },
-    /// Bring every part of a robot arm's table into its place. The reward is minus
-    /// the number of parts that are not there.
+    /// Bring every part of a robot arm's table to its target. The reward is minus the number of parts that
+    /// are not there.
     Arrange {
-        /// Where each cube's centre belongs.
+        /// The target of each cube's centre.
         cubes: &'static [[f64; 3]],
-        /// What each button shows: one `0` or `1` for each.
+        /// The target state of each button: one `0` or `1` each.
         buttons: &'static str,
-        /// How far drawer and window are open, where there are any.
+        /// The target positions of drawer and window, if there are any.
         slides: &'static [f32],
     },
 }
 
-/// Where the first cube stands in the `qpos` of a robot arm; seven numbers each, then
-/// one for each button, then one for each slide.
+/// Index of the first cube in the `qpos` of a robot arm; seven numbers per cube, then one per button, then
+/// one per slide.
 const CUBES: usize = 14;
 const CUBE_LENGTH: usize = 7;
 
-/// How near a cube, the drawer and the window must be.
+/// The maximum distance of a cube, the drawer and the window from their targets.
 const NEAR: f64 = 0.04;
 
 impl Goal {
-    /// The columns that [`label`](Self::label) looks at.
+    /// The columns that [`label`](Self::label) needs.
     pub fn needs(&self) -> Needs {
         match self {
             Self::Reach { qpos, .. } => Needs { qpos: qpos + 2, ..Needs::default() },
@@ -94,7 +94,7 @@ impl Goal {
     ///
     /// # Panics
     ///
-    /// If the row has less than [`needs`](Self::needs) asks for.
+    /// If the row has fewer numbers than [`needs`](Self::needs) requires.
     pub fn label(&self, row: &RowState<'_>) -> Label {
         match *self {
             Self::Reach { qpos, xy, tolerance } => {
@@ -111,7 +111,7 @@ impl Goal {
                     .bytes()
                     .zip(row.button_states)
                     .filter(|&(goal, &state)| i64::from(goal - b'0') == state);
-                // In single precision, unlike the cubes: so does the package, whose goals are plain numbers here.
+                // In single precision, unlike the cubes: as in the package, where these goals are plain Python numbers.
                 let slides_there = slides
                     .iter()
                     .enumerate()
@@ -123,9 +123,9 @@ impl Goal {
     }
 }
 
-/// The label of a state in which so many parts are solved.
+/// The label of a state in which this many parts are solved.
 fn label(solved: usize, parts: usize) -> Label {
-    // A difference, not a negation: the reward of a solved state is 0 and not -0, as in the package.
+    // A difference, not a negation: the reward of a solved state is 0, not -0, as in the package.
     Label { reward: solved as f32 - parts as f32, mask: f32::from(u8::from(solved < parts)) }
 }
 

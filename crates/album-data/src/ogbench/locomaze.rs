@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Side of a square maze cell in metres.
+/// Side length of a square maze cell in metres.
 pub const CELL_SIZE: f64 = 4.0;
 
 /// The mazes, in order of size.
@@ -16,7 +16,7 @@ pub enum MazeSize {
     Giant,
 }
 
-/// A maze cell, counted from the outer wall's corner.
+/// A maze cell, counted from the corner of the outer wall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cell {
     /// Row: grows with `y`.
@@ -25,10 +25,10 @@ pub struct Cell {
     pub j: usize,
 }
 
-/// Where a task starts and where it ends.
+/// The start and goal of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MazeTask {
-    /// Episodes start within a metre of this cell's centre, in each axis.
+    /// Episodes start within a metre of this cell's centre along each axis.
     pub start: Cell,
     /// The goal is this cell's centre.
     pub goal: Cell,
@@ -38,7 +38,7 @@ impl MazeSize {
     /// Every size.
     pub const ALL: [Self; 3] = [Self::Medium, Self::Large, Self::Giant];
 
-    /// The tasks 1 to 5, which every robot shares.
+    /// The tasks 1 to 5, the same for every robot.
     ///
     /// ```
     /// use album_data::ogbench::MazeSize;
@@ -66,7 +66,7 @@ impl MazeSize {
 }
 
 impl fmt::Display for MazeSize {
-    /// As in task names.
+    /// The size as written in task names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Medium => "medium",

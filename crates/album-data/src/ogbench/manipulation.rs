@@ -2,7 +2,7 @@
 
 use crate::ogbench::goal::Goal;
 
-/// Places of the cubes, for 1 to 4 cubes, tasks 1 to 5.
+/// Targets of the cubes, for 1 to 4 cubes, tasks 1 to 5.
 #[rustfmt::skip]
 const CUBES: [[&[[f64; 3]]; 5]; 4] = [
     [

@@ -1,8 +1,7 @@
 //! OGBench: names of tasks, facts about environments, goals, and files.
 //!
-//! One file, such as `pointmaze-medium-navigate-v0.npz`, holds states and actions
-//! for all five tasks of an environment. It has no rewards: they follow from the
-//! [`Goal`] of the task that a [`TaskName`] names.
+//! One file, such as `pointmaze-medium-navigate-v0.npz`, has states and actions for all five tasks of an
+//! environment. It has no rewards: they follow from the [`Goal`] of the task given by a [`TaskName`].
 //!
 //! ```
 //! use album_data::ogbench::{Goal, TaskName};

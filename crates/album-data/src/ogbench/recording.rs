@@ -1,4 +1,4 @@
-//! How much of a published dataset a file holds.
+//! How much of a published dataset a file contains.
 
 use std::path::Path;
 
@@ -8,24 +8,23 @@ use crate::error::DataError;
 use crate::load::arrays::{Arrays, RowKind};
 use crate::ogbench::TaskName;
 
-/// The size of a recorded dataset beside that of the published one.
+/// The size of a recorded dataset compared with the published one.
 ///
-/// A recording of fewer episodes has the same name and place as a whole one, so every printed result
-/// shows this with it.
+/// A partial recording has the same name and path as a full one, so every printed result shows this with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Recording {
     /// Episodes in the file.
     pub episodes: usize,
     /// Transitions in the file.
     pub transitions: usize,
-    /// Episodes of the published dataset, where album knows them.
+    /// Number of episodes of the published dataset, if known.
     pub published_episodes: Option<usize>,
-    /// Whether all published episodes are there; `None` where album does not know how many there are.
+    /// Whether all published episodes are present; `None` if their number is unknown.
     pub complete: Option<bool>,
 }
 
 impl Recording {
-    /// Looks at the episode ends of a file or folder of columns, and at nothing else.
+    /// Reads only the episode ends of a file or folder of columns.
     pub fn read(path: impl AsRef<Path>, task: &TaskName) -> Result<Self, DataError> {
         let path = path.as_ref();
         let source = Arrays::open(path)?;

@@ -8,10 +8,10 @@ use crate::ogbench::environment::{ENVIRONMENTS, Environment};
 use crate::ogbench::goal::Goal;
 use album_base::suggest;
 
-/// A task of OGBench: an environment, a kind of data, and one of five goals.
+/// An OGBench task: an environment, a kind of data, and one of five goals.
 ///
-/// Written `<environment>-<data>-singletask[-taskN]-v0`; without `-taskN` the
-/// environment's default task is meant.
+/// Written `<environment>-<data>-singletask[-taskN]-v0`; without `-taskN` it is the environment's default
+/// task.
 ///
 /// ```
 /// use album_data::ogbench::TaskName;
@@ -31,7 +31,7 @@ use album_base::suggest;
 pub struct TaskName {
     environment: &'static Environment,
     data_kind: &'static str,
-    /// As written; `None` is the default task.
+    /// The number in the name; `None` for the default task.
     number: Option<usize>,
 }
 
@@ -39,9 +39,9 @@ pub struct TaskName {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown dataset `{}`{}", .found.escape_debug(), dataset_hint(.suggestions))]
 pub struct UnknownDataset {
-    /// The name that was given.
+    /// The given name.
     pub found: String,
-    /// Names of datasets, or of tasks if one was meant, that look like it, the nearest first. May be empty.
+    /// Similar names of datasets, or of tasks if one was meant, nearest first. May be empty.
     pub suggestions: Vec<String>,
 }
 
@@ -56,9 +56,9 @@ fn dataset_hint(suggestions: &[String]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown task `{}`{}", .found.escape_debug(), hint(.suggestions))]
 pub struct UnknownTask {
-    /// The name that was given.
+    /// The given name.
     pub found: String,
-    /// Names of tasks that look like it, the nearest first. May be empty.
+    /// Similar names of tasks, nearest first. May be empty.
     pub suggestions: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ fn hint(suggestions: &[String]) -> String {
 }
 
 impl TaskName {
-    /// Every task there is, the default of each environment before its numbered ones.
+    /// All tasks, the default of each environment before its numbered ones.
     pub fn all() -> impl Iterator<Item = Self> {
         ENVIRONMENTS.iter().flat_map(|environment| {
             environment.data_kinds.iter().flat_map(move |&data_kind| {
@@ -82,7 +82,7 @@ impl TaskName {
 
     /// The default task of a dataset, e.g. `antmaze-large-navigate-v0`.
     ///
-    /// The `-v0` may be left out, and the name of one of the dataset's tasks will do as well.
+    /// The `-v0` is optional, and the name of one of the dataset's tasks is accepted, too.
     ///
     /// ```
     /// use album_data::ogbench::TaskName;
@@ -105,7 +105,7 @@ impl TaskName {
             Ok(task) => Ok(Self { number: None, ..task }),
             Err(UnknownTask { suggestions: tasks, .. }) => {
                 let names = datasets.iter().map(|(known, _)| known.as_str());
-                // What was typed comes first: a beginning of a name is not one any more with `-v0` behind it.
+                // The typed text first: with `-v0` appended, the beginning of a name would no longer be one.
                 let mut near = suggest::nearest(name, names.clone(), 3);
                 if near.is_empty() {
                     near = suggest::nearest(&whole, names, 3);
@@ -119,7 +119,7 @@ impl TaskName {
         }
     }
 
-    /// The default task of the dataset whose file, for training or validation, has this name; the folder does not matter.
+    /// The default task of the dataset whose training or validation file has this name, in any folder.
     ///
     /// ```
     /// use album_data::ogbench::TaskName;
@@ -133,7 +133,7 @@ impl TaskName {
         Self::all().find(|task| task.is_default() && task.dataset_name() == name)
     }
 
-    /// Whether the name has no number and so means the default task.
+    /// Whether the name has no number, and so means the default task.
     pub fn is_default(&self) -> bool {
         self.number.is_none()
     }
@@ -153,22 +153,22 @@ impl TaskName {
         self.data_kind
     }
 
-    /// The task's number from 1 to 5, that of the default if the name has none.
+    /// The task's number from 1 to 5; that of the default if the name has none.
     pub fn task(&self) -> usize {
         self.number.unwrap_or(self.environment.default_task)
     }
 
-    /// The goal, from which rewards and masks follow.
+    /// The goal, which determines rewards and masks.
     pub fn goal(&self) -> Goal {
         self.environment.goal(self.task())
     }
 
-    /// The name under which the package `ogbench` has the environment.
+    /// The id of the environment in the `ogbench` package.
     pub fn environment_id(&self) -> String {
         format!("{}-singletask{}-v0", self.environment.name, self.suffix())
     }
 
-    /// The name of the dataset, which all tasks of the environment share.
+    /// The name of the dataset, shared by all tasks of the environment.
     pub fn dataset_name(&self) -> String {
         format!("{}-{}-v0", self.environment.name, self.data_kind)
     }
@@ -198,7 +198,7 @@ impl FromStr for TaskName {
     type Err = UnknownTask;
 
     fn from_str(name: &str) -> Result<Self, UnknownTask> {
-        // A few hundred names: comparing all is simpler than taking one apart.
+        // A few hundred names: comparing with all is simpler than parsing.
         let tasks: Vec<(String, Self)> = Self::all().map(|task| (task.to_string(), task)).collect();
         if let Some((_, task)) = tasks.iter().find(|(known, _)| known == name) {
             return Ok(*task);

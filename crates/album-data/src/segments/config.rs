@@ -1,68 +1,64 @@
-//! The rules by which windows are cut.
+//! Configuration of windows.
 
 #[cfg(doc)]
 use crate::batch::Batch;
 use serde::{Deserialize, Serialize};
 
-/// What happens to a window that the end of its episode cuts short.
+/// Treatment of windows cut short by the end of their episode.
 ///
-/// Such windows are the last `K - 1` of every episode. Every rule leaves the
-/// one-step part of a row alone; they differ in the K-step part and its weight.
+/// These are the last `K - 1` windows of every episode. No rule affects the one-step part of a row; they
+/// differ in the K-step part and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KStepTail {
-    /// The window has the `h < K` steps that are left, and the bootstrap factor is
-    /// `gamma^h` with this `h`: a correct target of a shorter horizon. Weight 1.
+    /// The window has the remaining `h < K` steps, and the bootstrap factor is `gamma^h` with this `h`: a
+    /// correct target of a shorter horizon. Weight 1.
     #[default]
     Truncate,
-    /// The row has weight 0, and the others are weighted up so that a mean over the
-    /// batch is the mean over the rows that count. A window that reached the goal
-    /// before the end ([`AfterGoal::Stop`]) is not cut short and counts.
+    /// The row has weight 0, and the others are scaled up so that a batch mean is the mean over the rows that
+    /// count. A window that reaches the goal before the end ([`AfterGoal::Stop`]) is not cut short and
+    /// counts.
     Drop,
-    /// The row has weight 0 and the others 1, as in the Q-chunking code: a mean over
-    /// the batch still divides by its full size. Goals do not matter here.
+    /// The row has weight 0 and the others 1, as in the Q-chunking code: a batch mean still divides by the
+    /// full batch size. Goals do not matter here.
     ///
-    /// Together with [`AfterGoal::QcSum`] a window inside one episode is that of
-    /// Q-chunking: all `K` rewards, the bootstrap factor `gamma^K` times the least mask,
-    /// and weight 1, also where its last step is the episode's last. What differs:
+    /// Together with [`AfterGoal::QcSum`], a window inside one episode equals that of Q-chunking: all `K`
+    /// rewards, the bootstrap factor `gamma^K` times the smallest mask, and weight 1, also if its last step
+    /// is the episode's last. The differences:
     ///
-    /// - A window that straddles two episodes goes on there with the rewards, masks and
-    ///   states of the next one; ours ends with its own. Both have weight 0, so that no
-    ///   K-step loss sees it.
-    /// - A chunk of actions goes on there with those of the next episode; ours repeats its
-    ///   last one. Both are 0 in [`Batch::valids`], so that they are no targets; but a
-    ///   network whose input is the whole chunk, such as a flow over chunks, sees them
-    ///   beside the valid ones.
-    /// - Their draws leave out the last `K - 1` transitions of the data. Ours have them, as
-    ///   all others, with weight 0.
+    /// - There, a window that straddles two episodes continues with the rewards, masks and states of the next
+    ///   one; here it ends with its own. Both have weight 0, so no K-step loss sees it.
+    /// - There, an action chunk continues with the actions of the next episode; here it repeats its last one.
+    ///   Both are 0 in [`Batch::valids`], so they are not targets; but a network whose input is the whole
+    ///   chunk, such as a flow over chunks, sees them beside the valid ones.
+    /// - There, the last `K - 1` transitions of the data are never drawn; here they are, with weight 0.
     QcValid,
 }
 
-/// What happens in a window after a state in which the task is solved (mask 0).
+/// Treatment of a window after a state in which the task is solved (mask 0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterGoal {
-    /// The window ends with the reward of that state; nothing follows, the
-    /// bootstrap factor is 0.
+    /// The window ends with the reward of that state; nothing follows, and the bootstrap factor is 0.
     #[default]
     Stop,
-    /// The rewards of the whole window are summed, those after the goal too, as in
-    /// the Q-chunking code. The bootstrap factor is 0.
+    /// The rewards of the whole window are summed, including those after the goal, as in the Q-chunking code.
+    /// The bootstrap factor is 0.
     QcSum,
 }
 
-/// The options of windows.
+/// The configuration of windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SegmentConfig {
-    /// Steps in a window, at least 1. Default 10.
+    /// Number of steps in a window, at least 1. Default 10.
     pub k: usize,
-    /// Consecutive actions in a row, at least 1, whatever `k` is. Default 1.
+    /// Number of consecutive actions in a chunk, at least 1, independent of `k`. Default 1.
     pub chunk: usize,
-    /// Discount of one step, above 0 and at most 1. Default 0.99.
+    /// Discount factor per step, above 0 and at most 1. Default 0.99.
     pub gamma: f64,
-    /// The rule for windows that an episode's end cuts short.
+    /// Treatment of windows cut short by the end of an episode.
     pub tail: KStepTail,
-    /// The rule for what follows a solved task.
+    /// Treatment of rewards after a solved task.
     pub after_goal: AfterGoal,
 }
 
@@ -73,17 +69,17 @@ impl Default for SegmentConfig {
     }
 }
 
-/// Why a [`SegmentConfig`] was refused, or the data for it.
+/// Why a [`SegmentConfig`] or its data was refused.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// The window has no or too many steps.
+    /// The window has no steps or too many.
     #[error("k: found {0}, expected 1 to 1000000 steps")]
     Steps(usize),
-    /// A row has no or too many actions.
+    /// A chunk has no actions or too many.
     #[error("chunk: found {0}, expected 1 to 1000000 actions")]
     Chunk(usize),
-    /// The discount is impossible.
+    /// The discount is invalid.
     #[error("gamma: found {0}, expected a discount above 0 and at most 1")]
     Discount(f64),
     /// The episodes are too short.
@@ -92,9 +88,9 @@ pub enum SegmentError {
          window or use data with longer episodes"
     )]
     Short {
-        /// Transitions of the longest episode.
+        /// Length of the longest episode.
         longest: usize,
-        /// Transitions that a window or a chunk has.
+        /// Required length of a window or chunk.
         needed: usize,
     },
 }

@@ -1,4 +1,5 @@
-//! The integration tests of album-data, by topic, in one program: linking is most of what building a test costs.
+//! The integration tests of album-data, one module per topic, in one program: linking dominates the build
+//! time of tests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests
 

@@ -11,17 +11,17 @@ src/python/mod.rs documents. A suite defines
 Both have observation_dim, action_dim and horizon. An environment also has
 
     reset(seed)          -> observation
-    step(action)         -> observation, reward, terminated, truncated, success (None if nobody knows)
+    step(action)         -> observation, reward, terminated, truncated, success (None if unknown)
     render()             -> an array of height x width x 3 bytes
-    choices              how many discrete actions there are; without it or 0, actions are numbers
-    low, high            their bounds; without them, -1 and 1
+    choices              number of discrete actions; if missing or 0, actions are continuous
+    low, high            bounds of continuous actions; -1 and 1 by default
 
 and a recorder has
 
     record(seed)         -> the rows of one episode, as a dictionary of arrays
 
-For code of users there are guarded and load_function (from __main__ import them).
-A suite raises Hopeless (from __main__ import Hopeless) for what a new worker would not mend, and defines
+For user code there are guarded and load_function (from __main__ import them).
+A suite raises Hopeless (from __main__ import Hopeless) for errors that a new worker would repeat, and defines
 OWN_RANDOM = True if its steps may draw from Python's generator.
 """
 
@@ -29,7 +29,7 @@ import os
 import signal
 import sys
 
-# Ctrl-C in a terminal reaches every process; what to do about it is for album to decide.
+# Ctrl-C in a terminal reaches every process, but album decides what to do about it.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 # A file called random.py in the current directory must not replace a package.
 sys.path = [folder for folder in sys.path if folder]
@@ -102,7 +102,7 @@ def place(error):
 
 
 def guarded(what, function, *arguments, **named):
-    """Runs code of a user. What that raises, it would raise again."""
+    """Runs user code, whose exceptions a new worker would repeat."""
     try:
         return function(*arguments, **named)
     except Hopeless:
@@ -117,7 +117,7 @@ def load_function(name):
     path, function = name.rsplit(":", 1)
     if not os.path.isfile(path):
         raise Hopeless("found no such file")
-    # Modules beside the file can be loaded, and replace no package.
+    # Modules beside the file can be imported, but cannot replace packages.
     sys.path.append(os.path.dirname(os.path.abspath(path)))
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec")
@@ -185,9 +185,9 @@ class Slot:
         Slot.present = self
 
     def np_random(self, seed=None):
-        """Some environments draw from spaces that nobody seeded, which would ask the system for a seed.
+        """Some environments sample from unseeded spaces, which would take a seed from the system.
 
-        Here they get one that follows from the episode's seed.
+        Here it is derived from the episode's seed.
         """
         return np_random_of_gymnasium(int(self.unseeded.integers(1 << 63)) if seed is None else seed)
 
@@ -242,7 +242,7 @@ def action_space(made):
 
 
 def record(recorder, line):
-    """Records an episode for each seed into one file, which appears as a whole or not at all."""
+    """Records an episode for each seed into one file, which is written atomically."""
     seeds, path = line.removesuffix(b"\n").split(b"\t", 1)
     episodes = []
     for seed in seeds.split():

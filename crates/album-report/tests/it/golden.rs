@@ -1,5 +1,5 @@
-//! Compares outputs with the files in `tests/golden`, byte for byte. After an intended change, `ALBUM_BLESS=1
-//! cargo test -p album-report` rewrites them.
+//! Compares outputs with the files in `tests/golden`, byte for byte. After an intended change,
+//! `ALBUM_BLESS=1 cargo test -p album-report` rewrites them.
 
 #![allow(clippy::unwrap_used)]
 

@@ -93,7 +93,7 @@ impl Log {
             return Err(TabularError::Log(problem));
         }
         if let Some((name, _)) = columns.bins.iter().find(|(name, _)| !columns.state.contains(name)) {
-            return Err(TabularError::Log(format!("column `{name}` has bins, but is no state column")));
+            return Err(TabularError::Log(format!("column `{name}` has bins, but is not a state column")));
         }
         if let Some((name, bins)) = columns.bins.iter().find(|(_, bins)| !(2..=1_000_000).contains(bins)) {
             return Err(TabularError::Log(format!(
@@ -139,7 +139,7 @@ impl Log {
                 };
                 if ends && !last {
                     let name = columns.terminal.as_deref().unwrap_or_default();
-                    let expected = "false, since the episode goes on";
+                    let expected = "false, since the episode continues";
                     return Err(table.table.bad_value(name, row, true, expected).into());
                 }
                 let following = match has_next {
@@ -150,7 +150,8 @@ impl Log {
                 let successor = match following {
                     _ if ends => end,
                     MISSING_STATE if !last => {
-                        let (name, expected) = (&columns.next_state[0], "a state, since the episode goes on");
+                        let (name, expected) =
+                            (&columns.next_state[0], "a state, since the episode continues");
                         return Err(table.table.bad_value(name, row, "", expected).into());
                     }
                     // The last row of a truncated episode: its successor is unknown.

@@ -29,7 +29,7 @@ impl Order {
                     in_order = false;
                     if step.is_none() {
                         let problem = format!(
-                            "row {row}: episode `{}` goes on after another one; sort the rows, or name the column that \
+                            "row {row}: episode `{}` continues after another one; sort the rows, or name the column that \
                              orders them (--step)",
                             labels.text(episodes[row] as usize)
                         );

@@ -96,7 +96,7 @@ fn what_ends_an_episode() {
     assert_eq!(log.data.len(), 3, "nobody knows what followed the last row");
     assert!(log.warnings[0].contains("1 episodes were cut"), "{:?}", log.warnings);
     assert_eq!(read(text, &columns(&["s"])).unwrap().data.len(), 4);
-    refused("e,s,a,r,done\n1,A,x,1,1\n1,B,x,2,1\n", &flagged, &["`done`, row 0", "goes on"]);
+    refused("e,s,a,r,done\n1,A,x,1,1\n1,B,x,2,1\n", &flagged, &["`done`, row 0", "continues"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn successors_may_be_columns() {
     let log = read(text, &named).unwrap();
     // The second row has no successor and no terminal flag, so it is left out.
     assert_eq!(log.data.next_states, [1, 2]);
-    refused("e,s,next,a,r\n1,1,,x,1\n1,2,1,x,2\n", &named, &["`next`, row 0", "goes on"]);
+    refused("e,s,next,a,r\n1,1,,x,1\n1,2,1,x,2\n", &named, &["`next`, row 0", "continues"]);
     named.next_state.push("s".into());
     refused(text, &named, &["2 columns of the next state", "1 columns of the state"]);
 }
@@ -126,7 +126,7 @@ fn numbers_are_cut_into_parts_of_equally_many_rows() {
     let log = read("e,x,a,r\n1,5,0,0\n2,5,0,0\n3,5,0,0\n4,7,0,0\n", &binned).unwrap();
     assert_eq!(Advice::new(&log, &question()).unwrap().count, [3, 1]);
     binned.bins = vec![("y".into(), 4)];
-    refused("e,x,a,r\n1,5,0,0\n", &binned, &["`y` has bins, but is no state column"]);
+    refused("e,x,a,r\n1,5,0,0\n", &binned, &["`y` has bins, but is not a state column"]);
 }
 
 #[test]

@@ -25,8 +25,7 @@ pub struct LabelStatistics {
     pub goal_episode_share: f64,
     /// Discount factor of the values.
     pub gamma: f64,
-    /// V*_D over the states of all transitions; absent if a reward is not finite or a mask is neither 0 nor
-    /// 1.
+    /// V*_D over the states of all transitions; absent if a reward is not finite or a mask not 0 or 1.
     pub v_star: Option<ValueSummary>,
     /// The discounted recorded return from each state.
     pub return_to_go: Option<ValueSummary>,

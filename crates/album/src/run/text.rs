@@ -28,7 +28,7 @@ impl Run {
             text.push_str(&format!("\n{}", described(description)));
             description.guesses.iter().for_each(|guess| text.push_str(&format!("\nguessed: {guess}")));
         }
-        text.push_str(&format!("\nmemory: about {} beside the data", bytes(self.memory())));
+        text.push_str(&format!("\nmemory: about {} besides the data", bytes(self.memory())));
         Ok(text)
     }
 }

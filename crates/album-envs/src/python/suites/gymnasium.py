@@ -1,8 +1,8 @@
 """Any environment with gymnasium's interface.
 
     make("id", ID, ARGUMENTS)               an installed id: gymnasium.make(ID, **ARGUMENTS)
-    make("file", FILE:FUNCTION, ARGUMENTS)  what a function of a Python file returns: FUNCTION(**ARGUMENTS)
-    make("object", ENVIRONMENT)             one that was made already, in this process
+    make("file", FILE:FUNCTION, ARGUMENTS)  the return value of a function in a Python file: FUNCTION(**ARGUMENTS)
+    make("object", ENVIRONMENT)             an existing environment in this process
 
 ARGUMENTS is a JSON object. Observations become one row of numbers: Box spaces row by row, Discrete and MultiDiscrete as
 one-hot, MultiBinary as it is, the parts of a Dict in the order of their sorted keys and those of a Tuple in theirs.
@@ -18,8 +18,8 @@ import numpy as np
 from gymnasium import spaces
 
 PACKAGES = ("gymnasium", "numpy")
-OWN_RANDOM = True  # who knows what steps draw from
-ENDLESS = 10_000  # steps, where nothing else limits an episode
+OWN_RANDOM = True  # steps may draw from any generator
+ENDLESS = 10_000  # steps, if nothing else limits an episode
 
 
 def did_you_mean(name, names):
@@ -50,7 +50,7 @@ def from_file(name, arguments):
 
 
 def flat(space, where):
-    """Numbers in an observation, and a function that writes one into a row."""
+    """The dimension of an observation, and a function that writes one into a row."""
     if isinstance(space, spaces.Dict):
         return chain([(key, *flat(space[key], f"{where}[{key!r}]")) for key in sorted(space)])
     if isinstance(space, spaces.Tuple):
@@ -133,7 +133,7 @@ class Environment:
         return row
 
     def reset(self, seed):
-        # Some environments take 31 bits only.
+        # Some environments accept only 31-bit seeds.
         found = guarded("the environment failed in reset", self.env.reset, seed=seed % 2**31)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise Hopeless(f"reset returned {type(found).__name__}, expected (observation, info)")

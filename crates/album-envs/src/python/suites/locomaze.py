@@ -25,7 +25,7 @@ TYPES = dict(observations=np.float32, actions=np.float32, terminals=np.bool_, qp
 
 
 class Expert:
-    """A policy file of album, as far as a network and a squashed mean need it."""
+    """A policy file of album, limited to the steps of a network with a squashed mean."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -83,12 +83,12 @@ class Recorder:
 
     @staticmethod
     def hallway(free, i, j):
-        """Whether there is a way through a cell and no other."""
+        """Whether a cell is part of a straight corridor."""
         ways = [free[i - 1, j], free[i + 1, j], free[i, j - 1], free[i, j + 1]]
         return ways in ([True, True, False, False], [False, False, True, True])
 
     def at_distance(self, start, distance):
-        """Free cells that are so many steps away."""
+        """Free cells at exactly this many steps from the start."""
         seen, ring = {start}, [start]
         for _ in range(distance):
             near = [(i + di, j + dj) for i, j in ring for di, dj in ((-1, 0), (0, -1), (1, 0), (0, 1))]

@@ -129,7 +129,7 @@ class Recorder:
         np.random.seed([seed & 0xFFFFFFFF, seed >> 32])
         env, environment = self.env, self.name
         ob, info = self.reset(seed)
-        # Not env.action_space, which is made anew, unseeded, at each access.
+        # Kept, because each access to env.action_space creates a new, unseeded space.
         random_actions = env.action_space
         random_actions.seed(seed & 0xFFFFFFFF)
         agents = oracles(environment, self.kind, env)

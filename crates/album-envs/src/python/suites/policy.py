@@ -5,7 +5,7 @@
 FUNCTION(observation) or FUNCTION(observation, rng) returns an action: numbers in physical units, or an index if CHOICES
 is not 0. `rng` is a NumPy generator that follows from the episode's seed.
 
-To the host it is an environment: a step takes an observation, and what it observes is the action.
+The host sees it as an environment: a step takes an observation and returns the action.
 """
 
 import inspect
@@ -22,7 +22,7 @@ class Policy:
     horizon = 2**32 - 1
 
     def __init__(self, name, observation_dim, action_dim, choices):
-        # What is an observation outside is an action here, and the other way round.
+        # Observations and actions are swapped here.
         self.action_dim, self.observation_dim = int(observation_dim), int(action_dim)
         self.discrete = int(choices)
         self.function = guarded("the policy cannot be loaded", load_function, name)

@@ -102,7 +102,7 @@ impl Ledger {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(Error::io(path))?;
-        // A line truncated by a crash belongs to a job whose run directory is still locked.
+        // A line truncated by a crash is harmless: the lock of the run directory still guards its job.
         let records = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Ok(Ledger { path: path.into(), file, records })
     }
