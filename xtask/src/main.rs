@@ -42,6 +42,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   soak          everything in turns for --minutes N (default 120) under a memory limit: memory, descriptors, threads
                 and temporary files must stay flat
   audit         licences, bans and sources (needs cargo-deny), a build with the oldest supported compiler (if installed)
+  book          the documentation as a book in target/book (needs mdbook: cargo install mdbook)
   setup         only the Python environments under target/ that the tests need";
 
 fn main() -> ExitCode {
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         "bench-peers" => bench_peers::run_all(&rest),
         "bench-envs" => bench_envs(&rest),
         "slurm" => slurm::run_task(&rest),
+        "book" => book(),
         "fuzz" => fuzz::run_task(&rest),
         "audit" => audit::run_task(),
         "sanitize" => sanitize::run_task(&rest),
@@ -77,6 +79,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn book() -> Result<(), String> {
+    if !answers("mdbook", &["--version"]) {
+        return Err("book: mdbook is not installed; `cargo install mdbook` installs it".into());
+    }
+    run("book", command("mdbook", &["build", "docs/book"]))
 }
 
 fn bench_solve(args: &[String]) -> Result<(), String> {

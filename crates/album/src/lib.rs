@@ -103,3 +103,8 @@ pub use own::Own;
 pub use problem::{Loaded, Location, Problem};
 pub use resources::{Resources, processors};
 pub use run::{Finished, Run, Trained};
+
+/// Compiles and runs the examples of the page for contributors.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/extending.md")]
+struct Extending;

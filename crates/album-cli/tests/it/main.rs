@@ -5,6 +5,7 @@
 
 mod agents;
 mod bad_input;
+mod book;
 mod common;
 mod data_fetch;
 mod data_generate;

@@ -167,13 +167,13 @@ impl<'a> Builder<'a> {
 
     /// The numbers in a column that holds text somewhere. Only the cell that is no number is at fault, and it may be in a
     /// later part.
-    fn parsed<'a>(
+    fn parsed<'t>(
         &self,
         part: &Part,
         column: usize,
-        text: &'a Text,
+        text: &'t Text,
         expected: &'static str,
-    ) -> Result<impl Iterator<Item = f64> + use<'a>, DataError> {
+    ) -> Result<impl Iterator<Item = f64> + use<'t>, DataError> {
         let numbers: Vec<Option<f64>> = text.categories.iter().map(|text| text.trim().parse().ok()).collect();
         if let Some(row) = text.codes.iter().position(|&code| numbers[code as usize].is_none()) {
             return Err(self.text(part, column, row, text, expected));
