@@ -44,7 +44,7 @@ struct World {
     truth: Truth,
 }
 
-const COLUMNS: &str = "number,policy,truth,mean,low,high,behaviour,observed,verdict,outside,unseen,below,above,wis,pdis,dr,ess,gap,agent_value,difference";
+const COLUMNS: &str = "number,policy,truth,mean,low,high,behaviour,observed,verdict,outside,unseen,below,above,walked,wis,pdis,dr,ess,gap,agent_value,difference";
 
 fn main() -> Outcome<()> {
     let mut arguments = std::env::args().skip(1);
@@ -113,9 +113,10 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
 
     let path = out.join(format!("{}.csv", world.name));
     let mut csv = std::fs::read_to_string(&path).unwrap_or_else(|_| format!("{COLUMNS}\n"));
-    // Checkpoint by checkpoint across the agents, so that partial results cover all agents equally.
+    // First an early and a late checkpoint of every agent, so that partial results cover all of them equally.
+    let each = world.checkpoints.len();
     let mut order: Vec<usize> = (0..policies.len()).collect();
-    order.sort_by_key(|policy| (policy % world.checkpoints.len(), *policy));
+    order.sort_by_key(|policy| ((policy % each + policy / each) % (each / 2), *policy));
     for policy in order {
         let (name, truth, agent) = &mut policies[policy];
         if csv.lines().any(|line| line.split(',').nth(1) == Some(name)) {
@@ -127,7 +128,7 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
         let unseen = &found.diagnostics.unseen;
         writeln!(
             csv,
-            "{policy},{name},{truth},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{policy},{name},{truth},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             found.policy.mean,
             found.policy.low,
             found.policy.high,
@@ -138,6 +139,7 @@ fn study(world: &World, out: &Path) -> Outcome<()> {
             unseen.weight,
             unseen.below,
             unseen.above,
+            unseen.walked,
             number(importance.and_then(|i| i.wis).map(|wis| wis.mean)),
             number(importance.map(|i| i.pdis.mean)),
             number(importance.map(|i| i.dr.mean)),

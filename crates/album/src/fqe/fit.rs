@@ -132,6 +132,11 @@ impl<'d> Fitting<'d> {
         q
     }
 
+    /// Q of every member at pairs that were never recorded.
+    pub fn q(&mut self, states: View<'_>, actions: View<'_>) -> Vec<f32> {
+        self.fqe.q(states, actions)
+    }
+
     /// The policy's value in every state by every member: the mean of Q over its draws.
     pub fn v(&mut self, actions: &PolicyActions) -> Vec<f32> {
         let (data, dim, width) = (self.data, self.data.observation_dim(), self.data.action_dim());

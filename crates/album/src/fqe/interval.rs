@@ -16,9 +16,14 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// With room for what was never seen.
-    pub(crate) fn widened(self, unseen: &Unseen) -> Self {
-        Estimate { low: self.low - unseen.below, high: self.high + unseen.above, ..self }
+    /// With room for another estimate, so far apart from this one, and for what was never seen.
+    pub(crate) fn widened(self, apart: f64, unseen: &Unseen) -> Self {
+        let other = self.mean + apart;
+        Estimate {
+            low: self.low.min(other) - unseen.below,
+            high: self.high.max(other) + unseen.above,
+            ..self
+        }
     }
 }
 
@@ -123,6 +128,14 @@ mod tests {
         assert!((estimate.high - 2.0 - 2.776 * 2.5f64.sqrt()).abs() < 1e-9, "{estimate:?}");
         assert!((estimate.low + estimate.high - 4.0).abs() < 1e-9);
         assert_eq!(members.minus(&members).estimate(0), Estimate { mean: 0.0, low: 0.0, high: 0.0 });
+    }
+
+    #[test]
+    fn room_for_another_estimate() {
+        let estimate = Estimate { mean: 5.0, low: 4.0, high: 6.0 };
+        let unseen = Unseen { weight: 0.1, below: 1.0, above: 2.0, walked: 0.0 };
+        assert_eq!(estimate.widened(-3.0, &unseen), Estimate { mean: 5.0, low: 1.0, high: 8.0 });
+        assert_eq!(estimate.widened(0.5, &unseen), Estimate { mean: 5.0, low: 3.0, high: 8.0 });
     }
 
     #[test]

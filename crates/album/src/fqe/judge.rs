@@ -171,9 +171,15 @@ impl<'d> Judge<'d> {
         let neighbours = Neighbours::of(data, threads);
         let (action_distance, support) = support::measure(&neighbours, &actions);
         let range = value_range(data, gamma);
-        let unseen = unseen::measure(&neighbours, &actions, &self.means(&v), gamma, range, support.threshold);
+        let fitting = &mut self.fitting;
+        let mut value = |s: View<'_>, a: View<'_>| means(&fitting.q(s, a), ensemble);
+        let threshold = support.threshold;
+        let mut policy = agent.policy();
+        let unseen = unseen::measure(&neighbours, policy.as_mut(), &mut value, gamma, range, threshold);
+        let estimate = values.estimate(seed);
+        let apart = unseen.walked - estimate.mean;
         let facts = Facts {
-            difference: values.minus(&self.values).estimate(seed).widened(&unseen),
+            difference: values.minus(&self.values).estimate(seed).widened(apart, &unseen),
             estimated: self.behaviour.estimated,
             observed: self.behaviour.observed,
             deviation: deviation(&self.observed),
@@ -195,7 +201,7 @@ impl<'d> Judge<'d> {
             transitions: data.len(),
             ensemble,
             updates,
-            policy: values.estimate(seed).widened(&unseen),
+            policy: estimate.widened(apart, &unseen),
             behaviour: self.behaviour,
             difference: facts.difference,
             diagnostics: Diagnostics {
@@ -218,16 +224,10 @@ impl<'d> Judge<'d> {
         Ok(Saved { evaluation, calibration })
     }
 
-    /// The means of the members.
-    fn means(&self, all: &[f32]) -> Vec<f64> {
-        let of = |members: &[f32]| mean(&members.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
-        all.chunks_exact(self.settings.ensemble).map(of).collect()
-    }
-
     fn importance(&self, actions: &PolicyActions, q: &[f32], v: &[f32]) -> Option<Importance> {
         let (whose, mu) = self.propensities.as_ref()?;
-        let fitted = Fitted { actions, q: &self.means(q), v: &self.means(v) };
-        let Settings { common, seed, .. } = &self.settings;
+        let Settings { common, seed, ensemble, .. } = &self.settings;
+        let fitted = Fitted { actions, q: &means(q, *ensemble), v: &means(v, *ensemble) };
         Some(importance::measure(self.data, common.gamma, (*whose, mu), &fitted, *seed))
     }
 }
@@ -250,6 +250,12 @@ fn check(episodes: usize, settings: &Settings) -> Result<(), Error> {
         return Err(Error::Config("updates = 0; expected at least 1".into()));
     }
     Ok(())
+}
+
+/// The means of the members.
+fn means(all: &[f32], members: usize) -> Vec<f64> {
+    let of = |members: &[f32]| mean(&members.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+    all.chunks_exact(members).map(of).collect()
 }
 
 /// What every member says at one place.

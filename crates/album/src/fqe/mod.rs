@@ -10,7 +10,7 @@
 //! importance importance sampling, where actions are choices
 //! neighbours the nearest recorded pairs
 //! support    distances from the data
-//! unseen     what the interval must allow for behind the data's support
+//! unseen     walks over recorded steps, and what the interval must allow for behind them
 //! page       the part of a run's report
 //! ```
 
@@ -34,13 +34,14 @@ pub use unseen::Unseen;
 pub use verdict::Verdict;
 
 use crate::error::Error;
+use crate::names;
 use crate::problem::Problem;
 use crate::record_file;
 use crate::report;
 use crate::resources::Resources;
 use crate::run::Trained;
 use album_agents::{Common, Learner};
-use album_data::{ActionSpace, ColumnMap, Dataset, Source};
+use album_data::{ActionSpace, ColumnMap, Dataset, Source, SourceData};
 use album_train::StopFlag;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -193,7 +194,7 @@ pub fn evaluate_run(
     observer: &mut dyn FnMut(u64, u64),
 ) -> Result<Evaluation, Error> {
     let mut trained = Trained::open(run, request.step, resources)?;
-    let (data, logged) = data_of(&trained, request)?;
+    let (data, logged) = data_of(run, &trained, request)?;
     let whose = match &request.data {
         None => "held-out".into(),
         Some(source) => {
@@ -252,7 +253,7 @@ fn evaluate_on(
 }
 
 /// The episodes, and the logged probabilities of their choices.
-fn data_of(trained: &Trained, request: &Request) -> Result<(Dataset, Option<Vec<f64>>), Error> {
+fn data_of(run: &Path, trained: &Trained, request: &Request) -> Result<(Dataset, Option<Vec<f64>>), Error> {
     let config = &trained.config;
     let space = trained.agent.blueprint().action_space();
     let column = |source: &Source, name: &String| -> Result<Dataset, Error> {
@@ -275,9 +276,21 @@ fn data_of(trained: &Trained, request: &Request) -> Result<(Dataset, Option<Vec<
             }
             (config.problem.load(Some(path), 0.0, 0)?.data, None)
         }
-        (Some(source), _) => {
-            let source = Source { action_space: Some(space.clone()), ..source.clone() };
-            let data = read(&source)?;
+        (Some(source), problem) => {
+            // Another week of the same log is read like the first one.
+            let like = match problem {
+                Problem::Own(own) if source.says_nothing() => {
+                    Source { paths: source.paths.clone(), ..own.source.clone() }
+                }
+                _ => source.clone(),
+            };
+            let source = Source { action_space: Some(space.clone()), ..like };
+            let SourceData { dataset: data, description, .. } = source.read()?;
+            if let Some(names) = names::read(run)?
+                && let Some([before, now]) = names.difference(&description)
+            {
+                return Err(Error::Load(format!("--data: the run has {before}; found {now}")));
+            }
             (data, request.propensity.as_ref().map(|name| column(&source, name)).transpose()?)
         }
         (None, problem) => {
@@ -325,10 +338,12 @@ fn check_shape(data: &Dataset, observation_dim: usize, space: &ActionSpace) -> R
     if same {
         Ok(())
     } else {
-        Err(Error::Load(format!(
-            "found actions {:?}; expected {space:?} as in the run's data",
-            data.action_space()
-        )))
+        let told = |space: &ActionSpace| match space {
+            ActionSpace::Discrete { n } => format!("{n} choices"),
+            ActionSpace::Continuous { low, .. } => format!("continuous actions of {} number(s)", low.len()),
+        };
+        let found = told(data.action_space());
+        Err(Error::Load(format!("found {found}; expected {} as in the run's data", told(space))))
     }
 }
 

@@ -52,14 +52,14 @@ fn values(of: &Evaluation) -> Table {
             Cell::new(format!("{} to {}", significant(estimate.low, 4), significant(estimate.high, 4))),
         ]
     };
+    let plain = |name: &str, value: f64| {
+        [Cell::from(name.to_owned()), Cell::new(significant(value, 4)), Cell::from(String::new())]
+    };
     let mut table = Table::new(["value at initial states", "mean", "95 % interval"])
         .row(row("policy", &of.policy))
+        .row(plain("policy, by walks over recorded steps", of.diagnostics.unseen.walked))
         .row(row("behaviour, by the same estimator", &of.behaviour.estimated))
-        .row([
-            Cell::from("behaviour, observed return".to_owned()),
-            Cell::new(significant(of.behaviour.observed, 4)),
-            Cell::from(String::new()),
-        ])
+        .row(plain("behaviour, observed return", of.behaviour.observed))
         .row(row("policy minus behaviour", &of.difference));
     if let Some(importance) = &of.importance {
         if let Some(wis) = &importance.wis {

@@ -54,12 +54,6 @@ impl PolicyActions {
         }
     }
 
-    /// A deterministic policy.
-    #[cfg(test)]
-    pub fn given(width: usize, actions: Vec<f32>) -> Self {
-        PolicyActions { width, draws: vec![actions] }
-    }
-
     /// How many draws there are of each action.
     pub fn draws(&self) -> usize {
         self.draws.len()

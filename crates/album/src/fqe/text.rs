@@ -15,6 +15,7 @@ impl fmt::Display for Evaluation {
             subject.agent, subject.task, subject.step, self.episodes, subject.data, self.gamma
         )?;
         writeln!(f, "{}", row("policy", &self.policy))?;
+        writeln!(f, "{:<34} {:>10.4}", "policy, over recorded steps", found.unseen.walked)?;
         writeln!(f, "{}", row("behaviour, same estimator", &self.behaviour.estimated))?;
         writeln!(f, "{:<34} {:>10.4}", "behaviour, observed return", self.behaviour.observed)?;
         writeln!(f, "{}", row("policy minus behaviour", &self.difference))?;

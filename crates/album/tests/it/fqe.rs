@@ -1,10 +1,10 @@
 //! Fitted Q evaluation, held against exact values and against what cannot be judged.
 
-use crate::own::{record, train};
+use crate::own::{record, train, train_on};
 use album::fqe::{Propensities, Request, Verdict, evaluate_run};
 use album::{Overrides, Resources, Run, Trained, config};
 use album_agents::{Agent, Moment};
-use album_data::{NpzWriter, Source};
+use album_data::{ActionKind, NpzWriter, Source};
 use album_tabular::{Encoding, MudWorld};
 use album_train::StopFlag;
 use std::path::Path;
@@ -120,7 +120,7 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
         path
     };
     refused(&of(&log("wide.npz", 20, 5, 2)), 3, "observations of 5 numbers");
-    refused(&of(&log("broad.npz", 20, 4, 3)), 3, "expected");
+    refused(&of(&log("broad.npz", 20, 4, 3)), 3, "expected continuous actions of 2 number(s)");
     refused(&of(&log("few.npz", 4, 4, 2)), 3, "found 4 episode(s)");
     refused(&of(&dir.path().join("none.npz")), 5, "none.npz");
     refused(&Request { ensemble: Some(1), ..short() }, 3, "ensemble = 1");
@@ -146,6 +146,33 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
     begun.train(StopFlag::new(), &mut |_| {}).unwrap();
     let error = fqe(&chunks, &short()).unwrap_err();
     assert!(error.to_string().contains("actions at a time"), "{error}");
+    assert_eq!(error.exit_code(), 3);
+}
+
+/// A log of 30 episodes with columns of its own names, one of them a text.
+fn valve(path: &Path, modes: [&str; 2]) {
+    let mut text = String::from("run,level,mode,opening,pay,cut\n");
+    for row in 0..240 {
+        let (run, level, cut) = (row / 8, row % 7, u8::from(row % 8 == 7));
+        text += &format!("{run},{level},{},{},{},{cut}\n", modes[row % 2], row % 3, row % 5);
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn another_week_is_read_like_the_first_and_must_mean_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    valve(&path("first.csv"), ["low", "high"]);
+    valve(&path("second.csv"), ["high", "low"]);
+    valve(&path("other.csv"), ["low", "off"]);
+    let columns = "episode=run,obs=level+mode,action=opening,reward=pay,timeout=cut".parse().unwrap();
+    let source = Source { columns, actions: Some(ActionKind::Continuous), ..Source::of(path("first.csv")) };
+    train_on(source, &path("run"), &["steps=2", "hidden=[8]", "holdout=0.2"]);
+    let judged = |name: &str| fqe(&path("run"), &Request { data: Some(Source::of(path(name))), ..short() });
+    assert_eq!(judged("second.csv").unwrap().episodes, 30);
+    let error = judged("other.csv").unwrap_err();
+    assert!(error.to_string().contains("`mode=high` as number 1 of its observations"), "{error}");
     assert_eq!(error.exit_code(), 3);
 }
 

@@ -115,7 +115,7 @@ pub fn train(data: PathBuf, out: &Path, set: &[&str]) -> album_train::RunResult 
     train_on(Source::of(data), out, set)
 }
 
-fn train_on(source: Source, out: &Path, set: &[&str]) -> album_train::RunResult {
+pub fn train_on(source: Source, out: &Path, set: &[&str]) -> album_train::RunResult {
     let overrides = Overrides {
         data: Some(source),
         set: set.iter().map(|&pair| pair.to_owned()).collect(),
