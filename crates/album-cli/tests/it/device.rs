@@ -89,6 +89,24 @@ fn a_run_on_a_device_can_be_stopped_and_goes_on_there_and_elsewhere() {
 }
 
 #[test]
+fn costs_on_a_device_have_its_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let cost =
+        ["bench", "cost", "--agents", "bc", "--rounds", "1", "--steps", "2", "--json", "--device", "xla"];
+    fails(folder.path(), "", &cost, 3, "no XLA plugin is set up");
+    let Some(plugin) = plugin() else { return };
+    let output = album(folder.path(), plugin.to_str().unwrap(), &cost);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let costs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(costs["device"].is_string(), "{costs}");
+    let memory = &costs["agents"][0]["device_memory"];
+    // bc's weights and moments alone, in MiB.
+    let least = costs["agents"][0]["parameters"].as_f64().unwrap() * 12.0 / f64::from(1 << 20);
+    assert!(memory["mib"].as_f64().unwrap() > least, "{costs}");
+    assert!(["device", "compiler"].contains(&memory["counted_by"].as_str().unwrap()), "{costs}");
+}
+
+#[test]
 fn what_is_no_device_is_refused_before_anything_happens() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
