@@ -146,6 +146,20 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
+    /// The same, of rows of a table that an engine elsewhere has: `at` names them, if anybody asks.
+    pub fn constant_of_table(
+        &self,
+        table: usize,
+        at: impl FnOnce() -> Vec<u32>,
+        rows: usize,
+        cols: usize,
+        fill: impl FnOnce(&mut [f32]),
+    ) -> Var<'_> {
+        let var = self.constant_with(rows, cols, fill);
+        self.inner.borrow_mut().note(|| Origin::Rows { table, at: at() });
+        var
+    }
+
     /// A constant matrix that `fill` computes from other values, off the tape. It finds leftovers of an earlier step where
     /// it is to write.
     pub fn constant_of<'t, const N: usize>(
