@@ -111,10 +111,6 @@ impl NetworkState {
     }
 
     /// All tensors: weights, then first and second moments.
-    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Tensor> {
-        self.weights.iter().chain(&self.first_moments).chain(&self.second_moments)
-    }
-
     pub(crate) fn tensors_mut(&mut self) -> impl Iterator<Item = &mut Tensor> {
         self.weights.iter_mut().chain(&mut self.first_moments).chain(&mut self.second_moments)
     }

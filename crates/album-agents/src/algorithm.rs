@@ -5,6 +5,7 @@ use crate::acting::Situation;
 use crate::agent::{AgentError, Metrics};
 use crate::agents::album::BoundednessCondition;
 use crate::common::Common;
+use crate::device::{ACTIONS, DataThere, STATES};
 use crate::encoding::Encoding;
 use crate::networks::{NetworkId, Networks};
 use crate::noise::Noise;
@@ -159,6 +160,8 @@ pub struct Inputs<'t, 'a> {
     pub measured: bool,
     pub(crate) choices: Option<usize>,
     pub(crate) batch: &'a Batch,
+    /// Where the rows of the batch are on a device that has the data.
+    pub(crate) there: Option<&'a DataThere>,
     pub(crate) encoding: &'a Encoding,
     pub(crate) reward_scale: f32,
     pub(crate) noise: RefCell<&'a mut Noise>,
@@ -189,7 +192,9 @@ impl<'t> Inputs<'t, '_> {
         }
         let view = self.batch.states().range(from * rows..to * rows);
         let fill = |out: &mut [f32]| self.encoding.encode(view, out);
-        let var = self.tape.constant_with(view.rows(), self.encoding.dim(), fill);
+        let (rows, cols) = (view.rows(), self.encoding.dim());
+        let at = |there: &DataThere| there.states(self.batch, from, to);
+        let var = self.given(STATES, at, rows, cols, fill);
         if let Some(free) = encoded.iter_mut().find(|entry| entry.is_none()) {
             *free = Some((from, to, var));
             self.encoded.set(encoded);
@@ -212,8 +217,23 @@ impl<'t> Inputs<'t, '_> {
         self.states(2, 3)
     }
 
-    fn matrix(&self, view: View<'_>) -> Var<'t> {
-        self.tape.constant_slice(view.rows(), view.cols(), view.data())
+    /// A part of the batch: rows of a table where a device has it, which `at` names.
+    fn given(
+        &self,
+        table: usize,
+        at: impl FnOnce(&DataThere) -> Vec<u32>,
+        rows: usize,
+        cols: usize,
+        fill: impl FnOnce(&mut [f32]),
+    ) -> Var<'t> {
+        match self.there {
+            Some(there) => self.tape.constant_of_table(table, || at(there), rows, cols, fill),
+            None => self.tape.constant_with(rows, cols, fill),
+        }
+    }
+
+    fn actions(&self, view: View<'_>, at: impl FnOnce(&DataThere) -> Vec<u32>) -> Var<'t> {
+        self.given(ACTIONS, at, view.rows(), view.cols(), |out| out.copy_from_slice(view.data()))
     }
 
     fn column(&self, data: &[f32]) -> Var<'t> {
@@ -222,12 +242,12 @@ impl<'t> Inputs<'t, '_> {
 
     /// The actions `a`.
     pub fn a(&self) -> Var<'t> {
-        self.matrix(self.batch.actions())
+        self.actions(self.batch.actions(), |_| DataThere::actions(self.batch))
     }
 
     /// States and actions concatenated, `[s, a]`.
     pub fn s_a(&self) -> Var<'t> {
-        let s_a = self.joined.get().unwrap_or_else(|| self.beside_states(self.batch.actions()));
+        let s_a = self.joined.get().unwrap_or_else(|| self.beside_states(self.batch.actions(), || self.a()));
         self.joined.set(Some(s_a));
         s_a
     }
@@ -242,12 +262,15 @@ impl<'t> Inputs<'t, '_> {
 
     /// States and action chunks concatenated.
     pub fn s_chunk(&self) -> Var<'t> {
-        self.beside_states(self.batch.chunks())
+        self.beside_states(self.batch.chunks(), || self.chunk())
     }
 
-    /// States with actions beside them, copied directly from the batch unless states are encoded, which is
-    /// done once.
-    fn beside_states(&self, actions: View<'_>) -> Var<'t> {
+    /// States with actions beside them, copied directly from the batch unless states are encoded, which is done once. On a
+    /// device that holds the data, both are there already.
+    fn beside_states(&self, actions: View<'_>, there: impl FnOnce() -> Var<'t>) -> Var<'t> {
+        if self.there.is_some() {
+            return self.tape.concat_cols(&[self.s(), there()]);
+        }
         let (rows, s, a) = (self.rows(), self.encoding.dim(), actions.cols());
         let join = |states: &[f32], out: &mut [f32]| {
             let pairs = states.chunks_exact(s).zip(actions.iter());
@@ -266,17 +289,18 @@ impl<'t> Inputs<'t, '_> {
 
     /// The recorded actions one step later.
     pub fn a_next(&self) -> Var<'t> {
-        self.matrix(self.batch.next_actions())
+        self.actions(self.batch.next_actions(), |there| there.next_actions(self.batch))
     }
 
     /// Consecutive actions `a_t, a_(t+1), ...` side by side, as many as [`SegmentConfig`] asks for.
     pub fn chunk(&self) -> Var<'t> {
-        self.matrix(self.batch.chunks())
+        self.actions(self.batch.chunks(), |there| there.chunks(self.batch))
     }
 
     /// 1 for each action of the chunk inside its episode, 0 beyond its end.
     pub fn valids(&self) -> Var<'t> {
-        self.matrix(self.batch.valids())
+        let valids = self.batch.valids();
+        self.tape.constant_slice(valids.rows(), valids.cols(), valids.data())
     }
 
     /// The rewards, scaled.

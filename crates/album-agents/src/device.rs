@@ -1,16 +1,21 @@
 //! Updates on a device: losses are recorded as on the native tape, and computed where the networks are.
 
 use crate::agent::NetworkState;
+use crate::encoding::Encoding;
 use crate::networks::Networks;
+use album_data::{Batch, Dataset, Episodes};
 use album_nn::{Pool, Tape};
-use album_xla::{Device, Report, Session, Step, XlaError};
+use album_xla::{Group, Report, Seat, Step, Table, XlaError};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// The networks of a learner on a device.
 pub(crate) struct OnDevice {
-    session: Session,
+    seat: Seat,
     /// Records what to compute.
     pub(crate) tape: Tape,
+    /// The data on the device, if it is there.
+    pub(crate) data: Option<DataThere>,
     place: Place,
     /// The first error, if any.
     failure: RefCell<Option<XlaError>>,
@@ -25,15 +30,41 @@ enum Place {
 }
 
 impl OnDevice {
-    pub(crate) fn new(device: &Device, nets: &Networks, pool: &Pool) -> Self {
-        let session = Session::new(device, nets.on_device());
-        let changing = session.nets().iter().filter(|net| net.role != album_xla::Role::Fixed);
+    pub(crate) fn new(group: &Arc<Group>, nets: &Networks, pool: &Pool) -> Result<Self, XlaError> {
+        let seat = group.sit(nets.on_device())?;
+        let changing = seat.nets().iter().filter(|net| net.role != album_xla::Role::Fixed);
         let tape = Tape::that_defers(pool, changing.map(|net| net.id).collect());
-        OnDevice { session, tape, place: Place::Host, failure: RefCell::new(None) }
+        Ok(OnDevice { seat, tape, data: None, place: Place::Host, failure: RefCell::new(None) })
     }
 
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    /// Copies what batches are gathered from to the device.
+    pub(crate) fn lend(&mut self, data: &Dataset, encoding: &Encoding, seed: u64) -> Result<(), XlaError> {
+        let episodes = data.episodes();
+        let (mut states, mut actions) = (Vec::new(), Vec::new());
+        for episode in 0..episodes.len() {
+            let rows = data.episode_states(episode);
+            let from = states.len();
+            states.resize(from + rows.rows() * encoding.dim(), 0.0);
+            encoding.encode(rows, &mut states[from..]);
+            actions.extend_from_slice(data.episode_actions(episode).data());
+        }
+        let hash = data.content_hash();
+        // Features are drawn by the seed; all else is the same for all seeds.
+        let drawn = if encoding.frequencies().is_empty() { String::new() } else { format!(" {seed}") };
+        let mut tables = Vec::new();
+        for (key, width, rows) in [
+            (format!("states {hash}{drawn}"), encoding.dim(), states),
+            (format!("actions {hash}"), data.action_dim(), actions),
+        ] {
+            tables.push(Table { key, width, rows });
+        }
+        self.seat.lend(tables)?;
+        self.data = Some(DataThere(episodes.clone()));
+        Ok(())
     }
 
     pub(crate) fn failure(&self) -> Option<XlaError> {
@@ -51,20 +82,21 @@ impl OnDevice {
     }
 
     /// Runs one update; `None` if that failed.
-    pub(crate) fn run(&mut self, nets: &mut Networks, step: Step, factor: f64) -> Option<Report> {
-        let report = self.try_run(nets, step, factor);
-        self.note(report)
-    }
-
-    fn try_run(&mut self, nets: &mut Networks, step: Step, factor: f64) -> Result<Report, XlaError> {
-        if self.place == Place::Host {
-            let states = nets.state();
-            let tensors = states.iter().flat_map(NetworkState::tensors);
-            self.session.load(tensors.map(|tensor| &tensor.data[..]))?;
-        }
+    pub(crate) fn run(
+        &mut self,
+        nets: &mut Networks,
+        number: u64,
+        step: Step,
+        factor: f64,
+    ) -> Option<Report> {
+        let fresh = (self.place == Place::Host).then(|| {
+            let mut states = nets.state();
+            let tensors = states.iter_mut().flat_map(NetworkState::tensors_mut);
+            tensors.map(|tensor| std::mem::take(&mut tensor.data)).collect()
+        });
         let rates = nets.advance(factor);
         self.place = Place::Device;
-        self.session.run(step, &rates)
+        self.note(self.seat.run(number, step, &rates, fresh))
     }
 
     /// The state of all networks on the device; `None` if the host's is current, or the device has failed.
@@ -72,7 +104,7 @@ impl OnDevice {
         if self.place != Place::Device {
             return None;
         }
-        let mut numbers = self.note(self.session.read())?.into_iter();
+        let mut numbers = self.note(self.seat.read())?.into_iter();
         let mut states = nets.state();
         for tensor in states.iter_mut().flat_map(NetworkState::tensors_mut) {
             tensor.data = numbers.next()?;
@@ -87,5 +119,47 @@ impl OnDevice {
             debug_assert!(loaded.is_ok(), "the networks' own state fits them");
             self.place = Place::Both;
         }
+    }
+}
+
+/// Tables on a device: all states, encoded, and all actions, episode after episode. An episode has one state more than actions.
+pub(crate) const STATES: usize = 0;
+/// See [`STATES`].
+pub(crate) const ACTIONS: usize = 1;
+
+/// Where the rows of a batch are in the tables.
+pub(crate) struct DataThere(Episodes);
+
+impl DataThere {
+    /// The states of blocks `from..to` of [s; s'; s_K].
+    pub(crate) fn states(&self, batch: &Batch, from: usize, to: usize) -> Vec<u32> {
+        let mut rows = Vec::with_capacity((to - from) * batch.len());
+        for block in from..to {
+            for (&transition, &steps) in batch.indices().iter().zip(batch.steps_k()) {
+                let row = transition + self.0.locate(transition).episode;
+                rows.push((row + [0, 1, steps as usize][block]) as u32);
+            }
+        }
+        rows
+    }
+
+    /// The actions that were taken.
+    pub(crate) fn actions(batch: &Batch) -> Vec<u32> {
+        batch.indices().iter().map(|&transition| transition as u32).collect()
+    }
+
+    /// The actions one step later, or the last one again.
+    pub(crate) fn next_actions(&self, batch: &Batch) -> Vec<u32> {
+        let next = |&i: &usize| (i + usize::from(self.0.locate(i).left > 1)) as u32;
+        batch.indices().iter().map(next).collect()
+    }
+
+    /// The actions of chunks: behind the end of an episode the last one again.
+    pub(crate) fn chunks(&self, batch: &Batch) -> Vec<u32> {
+        let chunk = |&i: &usize| {
+            let left = self.0.locate(i).left;
+            (0..batch.chunk()).map(move |offset| (i + offset.min(left - 1)) as u32)
+        };
+        batch.indices().iter().flat_map(chunk).collect()
     }
 }

@@ -13,8 +13,9 @@ use crate::recorded::RecordedPolicy;
 use album_base::machine;
 use album_data::{Batch, Dataset, SegmentConfig, View};
 use album_nn::{Pool, Tape, Tensor, Var};
-use album_xla::{Device, ProgramSize};
+use album_xla::{Device, Group, ProgramSize};
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 /// An algorithm with its networks, optimisers and random numbers.
 pub struct Learner {
@@ -108,13 +109,30 @@ impl Learner {
 
     /// Runs all further updates on this device.
     pub fn move_to(&mut self, device: &Device) {
+        let joined = self.join(&Group::new(device, 1));
+        debug_assert!(joined.is_ok(), "there is room for one");
+    }
+
+    /// From now on updates run on the device of this group, together with those of other seeds. An update waits for those
+    /// of all others, which must be called from other threads.
+    pub fn join(&mut self, group: &Arc<Group>) -> Result<(), AgentError> {
         self.settle();
-        self.device = Some(OnDevice::new(device, &self.nets, self.tape.pool()));
+        self.device = Some(OnDevice::new(group, &self.nets, self.tape.pool())?);
+        Ok(())
+    }
+
+    /// Copies the data to the device of the updates: from then on only the rows of a batch are named. All later batches must
+    /// be gathered from this data. Changes no number.
+    pub fn lend(&mut self, data: &Dataset) -> Result<(), AgentError> {
+        if let Some(device) = &mut self.device {
+            device.lend(data, &self.blueprint.encoding, self.seed)?;
+        }
+        Ok(())
     }
 
     /// The programs that updates have compiled for a device so far.
     pub fn programs(&self) -> Vec<ProgramSize> {
-        self.device.as_ref().map_or_else(Vec::new, |device| device.session().programs().collect())
+        self.device.as_ref().map_or_else(Vec::new, |device| device.seat().programs())
     }
 
     /// Copies the device's weights to the networks here.
@@ -258,7 +276,7 @@ impl Learner {
             norms: measured,
         };
         let factor = self.common.lr_decay.factor(step, self.total_steps);
-        let report = self.device.as_mut()?.run(&mut self.nets, update, factor)?;
+        let report = self.device.as_mut()?.run(&mut self.nets, step, update, factor)?;
         let mut numbers = report.numbers.into_iter().map(f64::from);
         let (mut total, mut measures) = (0.0, Metrics::new());
         for units in units {
@@ -283,7 +301,10 @@ impl Learner {
         mut then: impl for<'t> FnMut(&dyn Algorithm, &mut Networks, Stage, Loss<'t>),
     ) {
         for &stage in self.algorithm.stages() {
-            let tape = self.device.as_mut().map_or(&mut self.tape, |device| &mut device.tape);
+            let (tape, there) = match &mut self.device {
+                Some(device) => (&mut device.tape, device.data.as_ref()),
+                None => (&mut self.tape, None),
+            };
             let inputs = Inputs {
                 tape: tape.begin(),
                 stage,
@@ -292,6 +313,7 @@ impl Learner {
                 measured,
                 choices: self.blueprint.choices(),
                 batch,
+                there,
                 encoding: &self.blueprint.encoding,
                 reward_scale: self.common.reward_scale as f32,
                 noise: RefCell::new(noise),
@@ -422,7 +444,7 @@ impl Agent for Learner {
     }
 
     fn device(&self) -> Option<String> {
-        Some(self.device.as_ref()?.session().device().name().to_owned())
+        Some(self.device.as_ref()?.seat().device().name().to_owned())
     }
 
     fn failure(&self) -> Option<AgentError> {

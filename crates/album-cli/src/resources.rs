@@ -1,6 +1,8 @@
 //! Options shared by all commands that train or evaluate.
 
-use album::Resources;
+use album::together::Accelerator;
+use album::{Error as Failure, Resources};
+use album_xla::DeviceName;
 use std::path::PathBuf;
 
 /// The resources of a command; results do not depend on them.
@@ -21,5 +23,23 @@ impl ResourceArgs {
     /// The options as the library takes them.
     pub fn get(&self) -> Resources {
         Resources { threads: self.threads, workers: self.workers, python: self.python.clone() }
+    }
+}
+
+/// Where training happens.
+#[derive(clap::Args)]
+pub struct DeviceArgs {
+    /// Train on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
+    #[arg(long, value_name = "xla[:N]")]
+    device: Option<DeviceName>,
+    /// Keep the data on the device too: only the rows of a batch are named, no result changes
+    #[arg(long, requires = "device")]
+    device_data: bool,
+}
+
+impl DeviceArgs {
+    /// Opens it.
+    pub fn open(&self) -> Result<Option<Accelerator>, Failure> {
+        Accelerator::open(self.device, self.device_data)
     }
 }

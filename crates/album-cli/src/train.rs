@@ -2,18 +2,18 @@
 
 use crate::live_line::LiveLine;
 use crate::output;
-use crate::resources::ResourceArgs;
+use crate::resources::{DeviceArgs, ResourceArgs};
 use crate::source_args::SourceArgs;
-use album::config::{self, RunConfig};
-use album::run::{default_directory, finished};
-use album::track::{Target, Tracker};
-use album::{Error as Failure, Finished, Location, Overrides, Preset, Resolved, Resources, Run};
+use album::config;
+use album::run::finished;
+use album::together::{self, Accelerator};
+use album::track::Target;
+use album::{Error as Failure, Location, Overrides, Preset, Resolved, Run};
 use album_base::say;
 use album_envs::EnvSpec;
 use album_train::{Event, StopFlag};
-use album_xla::{Device, DeviceName};
-use clap::ValueEnum;
-use std::path::{Path, PathBuf};
+use clap::{ValueEnum, value_parser};
+use std::path::PathBuf;
 
 /// Arguments of `album train`.
 #[derive(clap::Args)]
@@ -33,11 +33,13 @@ pub struct TrainArgs {
     /// The run directory [default: runs/TASK/AGENT-seedN]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Train this many seeds, from --seed on, as one program of the device; each is a run of its own, seedN below --out
+    #[arg(long, value_name = "N", requires = "device", default_value_t = 1, value_parser = value_parser!(u64).range(1..=256))]
+    seeds: u64,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// Train on a device of the plugin installed by `album setup xla`: xla, or xla:N [default: the CPU]
-    #[arg(long, value_name = "xla[:N]")]
-    device: Option<DeviceName>,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Steps between evaluations (0: only at the end)
     #[arg(long)]
     eval_every: Option<u64>,
@@ -122,8 +124,9 @@ enum PresetArg {
 /// Arguments of `album resume`.
 #[derive(clap::Args)]
 pub struct ResumeArgs {
-    /// The run directory
-    run: PathBuf,
+    /// The run directory; several, to train them together on a device
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
     /// Train to this step instead of the run's configured last one
     #[arg(long)]
     steps: Option<u64>,
@@ -132,9 +135,8 @@ pub struct ResumeArgs {
     track: Option<Target>,
     #[command(flatten)]
     resources: ResourceArgs,
-    /// Continue on a device of the plugin installed by `album setup xla`: xla, or xla:N [default: the CPU]
-    #[arg(long, value_name = "xla[:N]")]
-    device: Option<DeviceName>,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print result.json
     #[arg(long)]
     json: bool,
@@ -160,12 +162,8 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
             train.insert(key.to_owned(), value.into());
         }
     }
-    if let Some(Keep::Best) = args.keep {
-        train.insert("keep_best".into(), true.into());
-    }
-    if let Some(share) = args.holdout {
-        train.insert("holdout".into(), share.into());
-    }
+    train.extend(args.keep.map(|Keep::Best| ("keep_best".to_owned(), true.into())));
+    train.extend(args.holdout.map(|share| ("holdout".to_owned(), share.into())));
     let Resolved { config, overridden, chosen } = config::resolve(&Overrides {
         problem: args.task.as_deref().map(str::parse).transpose()?,
         agent: args.agent.clone(),
@@ -192,24 +190,11 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     for line in chosen {
         say!("chosen from the data: {line}");
     }
-    let path = args.out.clone().unwrap_or_else(|| default_directory(&config));
     // Opened first, so that a bad device leaves no run directory behind.
-    let device = args.device.map(DeviceName::open).transpose()?;
-    let (resources, allow_unbounded) = (args.resources.get(), args.allow_unbounded);
-    begin(config, &path, allow_unbounded, &resources, device.as_ref(), args.track.as_ref(), args.json)
-}
-
-/// Starts a run in a new directory.
-fn begin(
-    config: RunConfig,
-    path: &Path,
-    allow_unbounded: bool,
-    resources: &Resources,
-    device: Option<&Device>,
-    track: Option<&Target>,
-    json: bool,
-) -> Result<(), Failure> {
-    if allow_unbounded && let Some(sides) = config.violated_boundedness()? {
+    let device = args.device.open()?;
+    if args.allow_unbounded
+        && let Some(sides) = config.violated_boundedness()?
+    {
         say!("warning: the boundedness condition is violated, values will fall without bound: {sides}");
     }
     if let Location::Recorded(path, _) = config.problem.locate(config.data.as_deref())?
@@ -217,55 +202,50 @@ fn begin(
     {
         say!("recording {}", path.display());
     }
-    let run = Run::begin(config, path, allow_unbounded, resources)?;
-    go(on(run, device), track, json)
+    let resources = args.resources.get();
+    let runs = together::begin(&config, args.seeds, args.out.as_deref(), args.allow_unbounded, &resources)?;
+    go(runs, device.as_ref(), args.track.as_ref(), args.json)
 }
 
 /// Runs `album resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let ResumeArgs { run, steps, track, resources, device, json } = args;
-    let (steps, json) = (*steps, *json);
-    if let Some(done) = finished(run)?.filter(|done| steps.is_none_or(|steps| steps == done.result.steps)) {
-        say!("{}: the run is finished; there is nothing to resume", run.display());
-        return print(done, json).map(drop);
+    let ResumeArgs { steps, track, json, .. } = args;
+    let mut runs = Vec::new();
+    for run in &args.runs {
+        match finished(run)?.filter(|done| steps.is_none_or(|steps| steps == done.result.steps)) {
+            Some(done) => {
+                say!("{}: the run is finished; there is nothing to resume", run.display());
+                output::show(*json, &done.result, || done.to_string())?;
+            }
+            None => runs.push(run),
+        }
     }
-    let device = device.map(DeviceName::open).transpose()?;
-    go(on(Run::resume(run, steps, &resources.get())?, device.as_ref()), track.as_ref(), json)
+    let device = args.device.open()?;
+    let resume = |run: &PathBuf| Run::resume(run, *steps, &args.resources.get());
+    let runs = runs.into_iter().map(resume).collect::<Result<Vec<_>, _>>()?;
+    if runs.is_empty() { Ok(()) } else { go(runs, device.as_ref(), track.as_ref(), *json) }
 }
 
-fn on(run: Run, device: Option<&Device>) -> Run {
-    match device {
-        Some(device) => run.on(device),
-        None => run,
-    }
-}
-
-/// Trains to the end or until a signal, with a live progress line, and prints the result.
-pub fn go(run: Run, track: Option<&Target>, json: bool) -> Result<(), Failure> {
-    let steps = run.config().train.steps;
-    say!("{}", run.introduction()?);
-    for warning in run.warnings() {
-        say!("warning: {warning}");
-    }
+/// Trains to the end or until a signal, with a live progress line, and prints the results.
+pub fn go(
+    runs: Vec<Run>,
+    on: Option<&Accelerator>,
+    track: Option<&Target>,
+    json: bool,
+) -> Result<(), Failure> {
+    let (steps, one) = (runs[0].config().train.steps, runs.len() == 1);
+    say!("{}", together::introduction(&runs)?);
     let mut line = LiveLine::new(steps);
-    let mut tracker = Tracker::of_run(track, &run)?;
-    let outcome = run.train(StopFlag::on_signals()?, &mut |event| {
-        line.show(event);
-        let told = tracker.as_mut().map_or_else(Vec::new, |tracker| tracker.observe(event));
-        told.into_iter().for_each(|warning| line.show(&Event::Warning(warning)));
-    });
-    let told = tracker.map_or_else(Vec::new, |tracker| tracker.finish(&outcome));
-    told.into_iter().for_each(|warning| line.show(&Event::Warning(warning)));
+    let show = &mut |of: &str, event: &Event<'_>| line.show(of, event);
+    let (done, failed) = together::train(runs, on, track, StopFlag::on_signals()?, show)?;
     line.clear();
-    let Finished { run, result, .. } = &print(outcome?, json)?;
-    if result.finished {
-        return Ok(());
+    match &done[..] {
+        [done] if one => output::show(json, &done.result, || done.to_string())?,
+        [] if one => {}
+        _ => {
+            let results: Vec<_> = done.iter().map(|one| &one.result).collect();
+            output::show(json, &results, || together::lines(&done))?;
+        }
     }
-    let (done, run) = (result.steps, run.display());
-    Err(Failure::Stopped(format!("stopped after step {done} of {steps}; `album resume {run}` continues")))
-}
-
-fn print(finished: Finished, json: bool) -> Result<Finished, Failure> {
-    output::show(json, &finished.result, || finished.to_string())?;
-    Ok(finished)
+    failed.map_or_else(|| together::stopped(&done, steps), Err)
 }

@@ -21,6 +21,9 @@ type Axis = fn(&AgentCost) -> Option<f64>;
 pub struct Costs {
     /// Number of seeds for networks and batches; each is timed in its own process.
     pub seeds: usize,
+    /// The device that ran the updates, if not the CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// The agents.
     pub agents: Vec<AgentCost>,
 }
@@ -38,8 +41,40 @@ pub struct AgentCost {
     pub times: Vec<StepTime>,
     /// Number of value and critic networks, including ensemble members and targets.
     pub value_networks: usize,
-    /// Median over seeds.
+    /// Of the process, median over seeds.
     pub peak_rss_mib: f64,
+    /// Peak memory of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_memory: Option<DeviceMemory>,
+}
+
+/// Peak memory on a device.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct DeviceMemory {
+    /// MiB.
+    pub mib: f64,
+    /// The source of the number.
+    pub counted_by: Counted,
+}
+
+/// How the memory of a device was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// By the device at run time.
+    Device,
+    /// By the compiler: the largest program and its arguments.
+    Compiler,
+}
+
+impl DeviceMemory {
+    /// Its column in tables.
+    fn column(&self) -> &'static str {
+        match self.counted_by {
+            Counted::Device => "device peak MiB",
+            Counted::Compiler => "device MiB by the compiler",
+        }
+    }
 }
 
 /// The time of a step with this number of threads.
@@ -106,7 +141,7 @@ const QUANTITIES: [Quantity; 5] = [
         metric: "peak_memory",
         unit: 1.0,
         machine: true,
-        measured: |cost| Some(cost.peak_rss_mib),
+        measured: |cost| Some(cost.device_memory.map_or(cost.peak_rss_mib, |memory| memory.mib)),
     },
 ];
 
@@ -148,18 +183,22 @@ impl Costs {
         let mut header: Vec<String> = ["agent", "parameters", "GFLOP/step"].map(str::to_owned).into();
         for threads in threads {
             let s = if threads == 1 { "" } else { "s" };
-            header.extend([format!("ms/step, {threads} thread{s}"), "deviation".to_owned()]);
+            let with = self.device.clone().unwrap_or_else(|| format!("{threads} thread{s}"));
+            header.extend([format!("ms/step, {with}"), "deviation".to_owned()]);
         }
-        header.extend(["Q/V nets", "peak MiB", "seeds"].map(str::to_owned));
+        header.extend(["Q/V nets", "peak MiB"].map(str::to_owned));
+        // All agents ran on one device, which tells or does not.
+        let memory = self.agents.iter().find_map(|cost| cost.device_memory);
+        header.extend(memory.map(|memory| memory.column().to_owned()));
+        header.push("seeds".into());
         self.agents.iter().fold(Table::new(header), |table, cost| {
             let mut row =
                 vec![cost.agent.clone(), grouped(cost.parameters as i64), compact(cost.gflop_per_step)];
             row.extend(cost.times.iter().flat_map(|t| [compact(t.ms_per_step), compact(t.deviation)]));
-            row.extend([
-                cost.value_networks.to_string(),
-                format!("{:.0}", cost.peak_rss_mib),
-                self.seeds.to_string(),
-            ]);
+            row.extend([cost.value_networks.to_string(), format!("{:.0}", cost.peak_rss_mib)]);
+            let on_device = cost.device_memory.map_or("–".into(), |memory| format!("{:.0}", memory.mib));
+            row.extend(memory.map(|_| on_device));
+            row.push(self.seeds.to_string());
             table.row(row)
         })
     }
@@ -349,11 +388,16 @@ mod tests {
             times: vec![time(1, 15.0), time(2, 10.0)],
             value_networks: 2,
             peak_rss_mib: 50.0 * scale,
+            device_memory: None,
         }
     }
 
     fn costs() -> Costs {
-        Costs { seeds: 3, agents: vec![cost("album", 1.0), cost("rebrac*", 2.5), cost("mine", 0.1)] }
+        Costs {
+            seeds: 3,
+            device: None,
+            agents: vec![cost("album", 1.0), cost("rebrac*", 2.5), cost("mine", 0.1)],
+        }
     }
 
     #[test]
@@ -366,6 +410,25 @@ mod tests {
         assert!(made.table.to_latex().contains("\\textbf{2.43 M}"));
         let text = costs().table().to_text();
         assert!(text.contains("ms/step, 1 thread  ") && text.contains("ms/step, 2 threads"), "{text}");
+    }
+
+    /// On a device the paper's memory column is the device's, and the table says who counted it.
+    #[test]
+    fn the_memory_of_a_device_is_the_one_that_counts() {
+        let mut on_device = costs();
+        on_device.device = Some("cuda NVIDIA H100".into());
+        for cost in &mut on_device.agents {
+            let mib = 3.0 * cost.peak_rss_mib;
+            cost.device_memory = Some(DeviceMemory { mib, counted_by: Counted::Device });
+        }
+        let text = on_device.table().to_text();
+        assert!(text.contains("ms/step, cuda NVIDIA H100") && text.contains("device peak MiB"), "{text}");
+        let csv = on_device.beside_published(&Published::load().unwrap()).unwrap().data.to_csv();
+        assert!(csv.contains("ALBUM,,peak_memory,150,"), "{csv}");
+        let memory = DeviceMemory { mib: 1.0, counted_by: Counted::Compiler };
+        assert_eq!(memory.column(), "device MiB by the compiler");
+        let json = serde_json::to_string(&costs()).unwrap();
+        assert!(!json.contains("device"), "{json}");
     }
 
     /// The paper's figure has five charts; its Pareto figure counts operations.

@@ -75,6 +75,6 @@ pub use ops::{Binary, NormalBins, Reduce, Unary};
 pub use pool::Pool;
 pub use recording::{Origin, Recorded, Recording};
 pub use rowwise::NORM_EPSILON;
-pub use simd::Isa;
+pub use simd::{Isa, Precision};
 pub use tape::{Gradients, Tape, Timings};
 pub use var::Var;

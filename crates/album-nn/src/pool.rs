@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, PoisonError};
 
-use crate::simd::{Isa, Supported};
+use crate::simd::{Isa, Precision, Supported};
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Builder, Condvar, JoinHandle, Mutex, MutexGuard, Ordering, SPINS,
     spin_loop, thread_local, yield_now,
@@ -86,6 +86,16 @@ impl Pool {
             Some(supported) => Self::with_kernels(threads, supported),
             None => panic!("this processor has no {isa:?}"),
         }
+    }
+
+    /// The same threads, with products of this precision.
+    pub fn with_precision(&self, precision: Precision) -> Self {
+        Self { crew: self.crew.clone(), isa: self.isa.with(precision) }
+    }
+
+    /// The precision of matrix products.
+    pub fn precision(&self) -> Precision {
+        self.isa.precision()
     }
 
     /// Maximum number of threads: more per processor would only compete with each other.

@@ -38,6 +38,13 @@ pub struct Recorded {
 pub enum Origin {
     /// Given from outside.
     Given,
+    /// Rows of a table that lives on another engine.
+    Rows {
+        /// The table.
+        table: usize,
+        /// The rows, in order.
+        at: Vec<u32>,
+    },
     /// Filled with this number.
     Filled(f32),
     /// Computed off the tape from these values.
@@ -128,7 +135,7 @@ impl Origin {
     pub fn operands(&self) -> Option<Vec<usize>> {
         Some(match self {
             Origin::Unknown => return None,
-            Origin::Given | Origin::Filled(_) | Origin::Parameter { .. } => Vec::new(),
+            Origin::Given | Origin::Rows { .. } | Origin::Filled(_) | Origin::Parameter { .. } => Vec::new(),
             Origin::Hidden(from) | Origin::Beside(from) | Origin::Below(from) => from.clone(),
             Origin::Binary(_, a, b)
             | Origin::PickCols { x: a, columns: b }
@@ -273,6 +280,9 @@ mod tests {
         let mut tape = Tape::that_records(&Pool::new(1));
         let tape = tape.begin();
         let s = tape.constant_slice(1, 2, &[0.5, -1.0]);
+        let row = tape.constant_of_table(2, || vec![7], 1, 2, |out| out.copy_from_slice(&[1.0, 2.0]));
+        assert_eq!(tape.recording().values[row.place()].origin, Origin::Rows { table: 2, at: vec![7] });
+        assert_eq!(row.with_value(<[f32]>::to_vec), [1.0, 2.0], "it is a constant like any other");
         let t = tape.filled(1, 1, 0.25);
         let y = tape.apply_frozen(&net, tape.concat_cols(&[s, t]));
         let z = tape.apply_frozen(&net.clone(), tape.concat_cols(&[s, t])) + 2.0 * y;
@@ -283,8 +293,8 @@ mod tests {
         assert_eq!(recording.nets.len(), 1, "a clone is the same network");
         let origin = |var: crate::Var<'_>| recording.values[var.place()].origin.clone();
         assert_eq!(origin(s), Origin::Given);
-        assert_eq!(origin(y), Origin::Apply { x: 2, net: 0, collect: false });
-        assert_eq!(origin(z).operands().unwrap(), [5, 6]);
+        assert_eq!(origin(y), Origin::Apply { x: 3, net: 0, collect: false });
+        assert_eq!(origin(z).operands().unwrap(), [6, 7]);
         assert_eq!(origin(hidden), Origin::Hidden(vec![z.place()]));
         assert_eq!(origin(second), Origin::Slice { x: y.place(), row: 0, col: 1 });
         assert_eq!(origin(detached), Origin::Detached(hidden.place()));

@@ -16,6 +16,16 @@ pub enum Isa {
     Neon,
 }
 
+/// How the factors of matrix products are rounded. Weights, sums and everything else are single precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Not at all.
+    #[default]
+    F32,
+    /// To bfloat16, as `vdpbf16ps` multiplies. All instruction sets give the same bits.
+    Bf16,
+}
+
 impl Isa {
     /// The widest set this processor supports.
     pub fn detect() -> Self {
@@ -24,7 +34,7 @@ impl Isa {
 
     /// Proof that this processor can run kernels for `self`, if it can.
     pub(crate) fn supported(self) -> Option<Supported> {
-        self.is_supported().then_some(Supported(self))
+        self.is_supported().then_some(Supported { isa: self, precision: Precision::F32 })
     }
 
     /// Whether this processor can run kernels for `self`.
@@ -52,15 +62,27 @@ impl Isa {
 /// An instruction set that this processor has. Only detection creates one, so holding one proves that its
 /// kernels may be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Supported(Isa);
+pub(crate) struct Supported {
+    isa: Isa,
+    precision: Precision,
+}
 
 impl Supported {
     /// The widest set this processor supports.
     pub(crate) fn detect() -> Self {
-        Isa::detect().supported().unwrap_or(Supported(Isa::Scalar))
+        Isa::detect().supported().unwrap_or(Supported { isa: Isa::Scalar, precision: Precision::F32 })
     }
 
     pub(crate) fn isa(self) -> Isa {
-        self.0
+        self.isa
+    }
+
+    /// The same set with products of this precision.
+    pub(crate) fn with(self, precision: Precision) -> Self {
+        Supported { precision, ..self }
+    }
+
+    pub(crate) fn precision(self) -> Precision {
+        self.precision
     }
 }

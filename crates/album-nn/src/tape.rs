@@ -146,6 +146,20 @@ impl Tape {
         Var::new(self, inner.live - 1)
     }
 
+    /// Like [`Self::constant_with`], for rows of a table that another engine holds; `at` names the rows if they are recorded.
+    pub fn constant_of_table(
+        &self,
+        table: usize,
+        at: impl FnOnce() -> Vec<u32>,
+        rows: usize,
+        cols: usize,
+        fill: impl FnOnce(&mut [f32]),
+    ) -> Var<'_> {
+        let var = self.constant_with(rows, cols, fill);
+        self.inner.borrow_mut().note(|| Origin::Rows { table, at: at() });
+        var
+    }
+
     /// A constant matrix that `fill` computes from other values, off the tape. Its buffer holds stale values
     /// of an earlier step.
     pub fn constant_of<'t, const N: usize>(

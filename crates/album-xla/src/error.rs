@@ -54,6 +54,16 @@ pub enum XlaError {
         /// What the plugin says.
         message: String,
     },
+    /// A dataset that is larger than the device.
+    #[error(
+        "the data takes {needed} on the device, which has {there} left; without --device-data only batches go there"
+    )]
+    Room {
+        /// What it takes.
+        needed: String,
+        /// What there is.
+        there: String,
+    },
     /// A program that the plugin does not compile.
     #[error("the plugin does not compile this step ({message}); the program was saved to {} for a report", .program.display())]
     Compile {

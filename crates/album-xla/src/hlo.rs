@@ -32,6 +32,7 @@ impl Shape {
 enum Kind {
     F32,
     Bool,
+    I32,
 }
 
 /// The result of an operation.
@@ -53,7 +54,11 @@ impl Value {
         for dim in self.shape.dims() {
             let _ = write!(text, "{dim}x");
         }
-        text + if self.kind == Kind::F32 { "f32>" } else { "i1>" }
+        text + match self.kind {
+            Kind::F32 => "f32>",
+            Kind::Bool => "i1>",
+            Kind::I32 => "i32>",
+        }
     }
 }
 
@@ -93,6 +98,11 @@ impl Hlo {
     /// An argument of the function.
     pub(crate) fn argument(&mut self, shape: Shape) -> Value {
         self.value(shape, Kind::F32)
+    }
+
+    /// An argument of whole numbers.
+    pub(crate) fn places(&mut self, shape: Shape) -> Value {
+        self.value(shape, Kind::I32)
     }
 
     pub(crate) fn constant(&mut self, x: f32, shape: Shape) -> Value {
@@ -268,6 +278,24 @@ impl Hlo {
         let ranges: Vec<String> = ranges.collect();
         let (of, to) = (x.of_type(), value.of_type());
         self.push(value, &format!("slice %{} [{}] : ({of}) -> {to}", x.id, ranges.join(", ")))
+    }
+
+    /// Rows of a matrix: those that `at` names, behind its own dimensions.
+    pub(crate) fn rows(&mut self, table: Value, at: Value) -> Value {
+        let (places, width) = (at.shape.rank, table.dims()[1]);
+        let value = self.value(Shape::new(&[at.dims(), &[width]].concat()), table.kind);
+        let numbers = format!(
+            "#stablehlo.gather<offset_dims = [{places}], collapsed_slice_dims = [0], start_index_map = [0], \
+             index_vector_dim = {places}>"
+        );
+        let (of, by, to) = (table.of_type(), at.of_type(), value.of_type());
+        let (id, x, at) = (value.id, table.id, at.id);
+        let sizes = format!("slice_sizes = array<i64: 1, {width}>, indices_are_sorted = false");
+        let _ = writeln!(
+            self.text,
+            "    %{id} = \"stablehlo.gather\"(%{x}, %{at}) <{{dimension_numbers = {numbers}, {sizes}}}> : ({of}, {by}) -> {to}"
+        );
+        value
     }
 
     /// Zeros around `x`, which begins at `from`.

@@ -1,8 +1,8 @@
 //! Training steps of album on any device that has a PJRT plugin: GPUs, TPUs, CPUs.
 //!
-//! A tape that defers ([`album_nn::Tape::that_defers`]) records what an algorithm asks for; a [`Session`] makes one
-//! StableHLO program of it, losses, gradients, clipping, Adam, targets and measures, and runs it on a [`Device`], where the
-//! networks stay from step to step. Algorithms are not told.
+//! A tape that defers ([`album_nn::Tape::that_defers`]) records what an algorithm asks for; a [`Group`] makes one StableHLO
+//! program of it, losses, gradients, clipping, Adam, targets and measures, for one seed or for several, and runs it on a
+//! [`Device`], where the networks stay from step to step. Algorithms are not told.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `emit/` | a recording and its gradients |
 //! | `step.rs`, `program.rs` | an update as data, and as one program |
 //! | `session.rs` | networks on a device, programs by what they do |
+//! | `group.rs` | seeds that are updated together |
 //! | `plugin.rs` | which plugin, which device |
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -18,6 +19,7 @@
 mod abi;
 mod emit;
 mod error;
+mod group;
 mod hlo;
 mod pjrt;
 mod plugin;
@@ -30,7 +32,8 @@ mod step;
 mod tests;
 
 pub use error::XlaError;
-pub use pjrt::{Buffer, Device, Executable, Memory};
+pub use group::{Group, Seat, Table};
+pub use pjrt::{Buffer, Device, Element, Executable, Memory};
 pub use plugin::{DeviceName, PLUGIN, choose, plugin, try_out};
-pub use session::{ProgramSize, Report, Session};
+pub use session::{ProgramSize, Report};
 pub use step::{Measure, Net, Role, Stage, Step};

@@ -175,6 +175,20 @@ impl std::fmt::Debug for Device {
     }
 }
 
+/// A number that a tensor can be made of.
+pub trait Element: Copy {
+    /// The header's number for it.
+    const KIND: i32;
+}
+
+impl Element for f32 {
+    const KIND: i32 = 11;
+}
+
+impl Element for i32 {
+    const KIND: i32 = 4;
+}
+
 /// The memory of a device in bytes, as far as it tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -184,6 +198,13 @@ pub struct Memory {
     pub peak: Option<u64>,
     /// All there is.
     pub limit: Option<u64>,
+}
+
+impl Memory {
+    /// Not in use now, where the device tells how much there is.
+    pub fn free(&self) -> Option<u64> {
+        self.limit.map(|limit| limit.saturating_sub(self.in_use))
+    }
 }
 
 impl Device {
@@ -234,14 +255,13 @@ impl Device {
     ///
     /// # Panics
     /// If the dimensions are those of another number of entries.
-    pub fn upload(&self, data: &[f32], dims: &[usize]) -> Result<Buffer, XlaError> {
+    pub fn upload<T: Element>(&self, data: &[T], dims: &[usize]) -> Result<Buffer, XlaError> {
         assert_eq!(data.len(), dims.iter().product::<usize>(), "{} numbers as {dims:?}", data.len());
-        const F32: i32 = 11;
         let dims: Vec<i64> = dims.iter().map(|&d| d as i64).collect();
         let mut arguments = abi::BufferFromHost {
             client: self.client.raw,
             data: data.as_ptr().cast(),
-            kind: F32,
+            kind: T::KIND,
             dims: dims.as_ptr(),
             num_dims: dims.len(),
             device: self.raw,

@@ -4,6 +4,7 @@ use crate::XlaError;
 use crate::emit::{Graph, is_input};
 use crate::hlo::{Fold, Hlo, Shape, Value};
 use crate::step::{Measure, Net, Role, Stage, Step};
+use album_nn::Origin;
 
 /// Numbers of a trained network that change from step to step: rate, root, kept.
 pub(crate) const RATES: usize = 3;
@@ -31,12 +32,24 @@ struct Emitter<'a> {
     /// What is given to the step, and how much of it has been used.
     data: Value,
     used: usize,
+    tables: Vec<Value>,
+    /// Rows of tables, and how many of them have been used.
+    places: Option<Value>,
+    placed: usize,
     report: Vec<Value>,
     norms: Vec<Value>,
 }
 
-/// Writes an update down for `lead` independent copies of everything. Of `inputs` numbers, those of rates come first.
-pub(crate) fn emit(nets: &[Net], step: &Step, lead: &[usize], inputs: usize) -> Result<Program, XlaError> {
+/// Writes an update down for `lead` independent copies of everything but the tables. Of `inputs` numbers, those of rates come
+/// first. Arguments are the state, then, where there are tables, these and `places` rows of them, then the inputs.
+pub(crate) fn emit(
+    nets: &[Net],
+    step: &Step,
+    lead: &[usize],
+    tables: &[[usize; 2]],
+    places: usize,
+    inputs: usize,
+) -> Result<Program, XlaError> {
     let mut hlo = Hlo::default();
     let mut given = Vec::new();
     for net in nets {
@@ -46,10 +59,23 @@ pub(crate) fn emit(nets: &[Net], step: &Step, lead: &[usize], inputs: usize) -> 
             }
         }
     }
+    let tables: Vec<Value> = tables.iter().map(|dims| hlo.argument(Shape::new(dims))).collect();
+    let places = (!tables.is_empty()).then(|| hlo.places(Shape::new(&[lead, &[places]].concat())));
     let data = hlo.argument(Shape::new(&[lead, &[inputs]].concat()));
-    let state = given.clone();
-    let mut emitter =
-        Emitter { hlo, nets, lead, state, data, used: 0, report: Vec::new(), norms: Vec::new() };
+    let others: Vec<Value> = tables.iter().copied().chain(places).chain([data]).collect();
+    let mut emitter = Emitter {
+        state: given.clone(),
+        hlo,
+        nets,
+        lead,
+        data,
+        used: 0,
+        tables,
+        places,
+        placed: 0,
+        report: Vec::new(),
+        norms: Vec::new(),
+    };
     let rates: Vec<Option<[Value; RATES]>> = nets.iter().map(|net| emitter.rates(net)).collect();
     for stage in &step.stages {
         emitter.stage(stage, step, &rates)?;
@@ -69,7 +95,7 @@ pub(crate) fn emit(nets: &[Net], step: &Step, lead: &[usize], inputs: usize) -> 
         .into_iter()
         .enumerate()
         .map(|(slot, value)| (value, alias(slot)))
-        .chain([(data, None)])
+        .chain(others.into_iter().map(|value| (value, None)))
         .collect();
     Ok(Program { text: hlo.finish(&arguments, &results), changed, report: report.len() })
 }
@@ -83,6 +109,20 @@ impl Emitter<'_> {
         self.used += count;
         let part = self.hlo.slice(self.data, &from, Shape::new(&[self.lead, &[count]].concat()));
         self.hlo.reshape(part, Shape::new(&[self.lead, dims].concat()))
+    }
+
+    /// The next rows of a table, as a matrix.
+    fn next_rows(&mut self, table: usize, dims: &[usize; 2]) -> Result<Value, XlaError> {
+        let (Some(&table), Some(places)) = (self.tables.get(table), self.places) else {
+            return Err(XlaError::Unsupported("a table is not on the device".into()));
+        };
+        let count = dims[0] * dims[1] / table.dims()[1].max(1);
+        let mut from = vec![0; self.lead.len()];
+        from.push(self.placed);
+        self.placed += count;
+        let at = self.hlo.slice(places, &from, Shape::new(&[self.lead, &[count]].concat()));
+        let rows = self.hlo.rows(table, at);
+        Ok(self.hlo.reshape(rows, Shape::new(&[self.lead, dims].concat())))
     }
 
     fn rates(&mut self, net: &Net) -> Option<[Value; RATES]> {
@@ -101,14 +141,16 @@ impl Emitter<'_> {
         rates: &[Option<[Value; RATES]>],
     ) -> Result<(), XlaError> {
         let recording = &stage.recording;
-        let mut places = Vec::new();
-        for id in &recording.ids {
-            let place = self.nets.iter().position(|net| net.id == *id);
-            places.push(place.ok_or_else(|| XlaError::Unsupported("a network is not on the device".into()))?);
-        }
+        // By now they are named by their places.
+        let places: Vec<usize> = recording.ids.iter().map(|&id| id as usize).collect();
         let nets = places.iter().map(|&net| (&self.nets[net].spec, self.weights(net))).collect();
-        let shapes = recording.values.iter().map(|x| is_input(x).then_some([x.rows, x.cols]));
-        let inputs: Vec<Option<Value>> = shapes.map(|dims| dims.map(|dims| self.next(&dims))).collect();
+        let mut inputs = Vec::new();
+        for x in &recording.values {
+            inputs.push(match x.origin {
+                Origin::Rows { table, .. } => Some(self.next_rows(table, &[x.rows, x.cols])?),
+                _ => is_input(x).then(|| self.next(&[x.rows, x.cols])),
+            });
+        }
         let zero = self.data;
         let input = |_: &mut Hlo, i: usize| inputs[i].unwrap_or(zero);
         let graph = Graph::emit(&mut self.hlo, recording, self.lead, nets, input)?;

@@ -1,25 +1,31 @@
-//! The networks of one agent, or of several seeds of it, on a device.
+//! The networks of one agent, or of several seeds of it, on a device, and the programs that update them.
 
 use crate::XlaError;
 use crate::pjrt::{Buffer, Device, Executable};
-use crate::program::{self, Program, RATES};
-use crate::step::{Net, Step};
-use album_nn::StepRates;
+use crate::program::{self, Program};
+use crate::step::{Ask, Net, Step};
 use std::time::{Duration, Instant};
 
 /// Networks with their moments on a device, and the programs that update them.
-pub struct Session {
+pub(crate) struct Session {
     device: Device,
     nets: Vec<Net>,
     /// The tensors of all networks: weights, then first and second moments of those that are trained. Empty before they are
     /// loaded, and after a failure has lost them.
     state: Vec<Buffer>,
+    /// How many seeds are loaded.
+    seeds: usize,
+    /// Tables with their dimensions.
+    tables: Vec<(Buffer, [usize; 2])>,
     programs: Vec<Compiled>,
-    data: Vec<f32>,
 }
+
+/// All tensors of one seed.
+pub(crate) type Tensors = Vec<Vec<f32>>;
 
 struct Compiled {
     step: Step,
+    seeds: usize,
     program: Program,
     executable: Executable,
     compile_time: Duration,
@@ -36,16 +42,6 @@ pub struct ProgramSize {
     pub peak_memory: Option<u64>,
 }
 
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let programs = self.programs.len();
-        f.debug_struct("Session")
-            .field("device", &self.device)
-            .field("programs", &programs)
-            .finish_non_exhaustive()
-    }
-}
-
 /// What an update reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
@@ -57,22 +53,18 @@ pub struct Report {
 
 impl Session {
     /// A place for these networks. Their numbers are loaded afterwards.
-    pub fn new(device: &Device, nets: Vec<Net>) -> Self {
-        Session { device: device.clone(), nets, state: Vec::new(), programs: Vec::new(), data: Vec::new() }
-    }
-
-    /// The device.
-    pub fn device(&self) -> &Device {
-        &self.device
+    pub(crate) fn new(device: &Device, nets: Vec<Net>) -> Self {
+        let (state, tables, programs) = (Vec::new(), Vec::new(), Vec::new());
+        Session { device: device.clone(), nets, state, seeds: 0, tables, programs }
     }
 
     /// The networks.
-    pub fn nets(&self) -> &[Net] {
+    pub(crate) fn nets(&self) -> &[Net] {
         &self.nets
     }
 
     /// The programs so far.
-    pub fn programs(&self) -> impl Iterator<Item = ProgramSize> {
+    pub(crate) fn programs(&self) -> impl Iterator<Item = ProgramSize> {
         self.programs.iter().map(|compiled| ProgramSize {
             lines: compiled.program.text.lines().count(),
             compile_time: compiled.compile_time,
@@ -91,56 +83,78 @@ impl Session {
         slots
     }
 
-    /// Copies all numbers to the device, in the order of networks: weights, first moments, second moments.
+    /// Copies the numbers of some seeds to the device, each in the order of networks: weights, first moments, second
+    /// moments.
     ///
     /// # Panics
     /// If there are fewer or more tensors than the networks have, or of other sizes.
-    pub fn load<'a>(&mut self, tensors: impl IntoIterator<Item = &'a [f32]>) -> Result<(), XlaError> {
-        let mut tensors = tensors.into_iter();
+    pub(crate) fn load(&mut self, seeds: &[&Tensors]) -> Result<(), XlaError> {
+        let lead = lead(seeds.len());
         let mut state = Vec::new();
-        for dims in self.slots() {
-            let data = tensors.next().unwrap_or_default();
-            state.push(self.device.upload(data, dims)?);
+        for (slot, dims) in self.slots().into_iter().enumerate() {
+            let dims = [&lead, dims].concat();
+            state.push(match seeds {
+                [seed] => self.device.upload(&seed[slot], &dims)?,
+                _ => self.device.upload(&together(seeds.iter().map(|seed| &seed[slot][..])), &dims)?,
+            });
         }
-        assert!(tensors.next().is_none(), "more tensors than the networks have");
-        self.state = state;
+        assert!(seeds.iter().all(|seed| seed.len() == state.len()), "more tensors than the networks have");
+        (self.state, self.seeds) = (state, seeds.len());
         Ok(())
     }
 
-    /// Copies all numbers back, in the same order.
-    pub fn read(&self) -> Result<Vec<Vec<f32>>, XlaError> {
+    /// Copies all numbers back, seed by seed in the same order.
+    pub(crate) fn read(&self) -> Result<Vec<Tensors>, XlaError> {
         if self.state.is_empty() {
             return Err(XlaError::Unsupported("the networks on the device are lost".into()));
         }
-        let mut tensors = Vec::new();
+        let mut seeds = vec![Tensors::new(); self.seeds];
         for (buffer, dims) in self.state.iter().zip(self.slots()) {
-            let mut data = vec![0.0; dims.iter().product()];
+            let size: usize = dims.iter().product();
+            let mut data = vec![0.0; self.seeds * size];
             buffer.download(&mut data)?;
-            tensors.push(data);
+            for (i, seed) in seeds.iter_mut().enumerate() {
+                seed.push(data[i * size..][..size].to_vec());
+            }
         }
-        Ok(tensors)
+        Ok(seeds)
     }
 
-    /// Runs one update. `rates` are those of the trained networks in order.
-    pub fn run(&mut self, mut step: Step, rates: &[StepRates]) -> Result<Report, XlaError> {
-        self.data.clear();
-        self.data.extend(rates.iter().flat_map(|r| [r.rate, r.root, r.kept]));
-        debug_assert_eq!(self.data.len(), RATES * self.nets.iter().filter(|net| net.is_trained()).count());
-        step.take_inputs(&mut self.data)?;
-        let stages: Vec<usize> = step.stages.iter().map(|stage| 1 + stage.measures.len()).collect();
-        let at = match self.programs.iter().position(|compiled| compiled.step.is_like(&step)) {
+    /// Copies a table to the device: so many rows, one after the other. Updates can name rows of it.
+    pub(crate) fn lend(&mut self, rows: &[f32], width: usize) -> Result<(), XlaError> {
+        let dims = [rows.len() / width.max(1), width];
+        self.tables.push((self.device.upload(rows, &dims)?, dims));
+        Ok(())
+    }
+
+    /// Runs one update of every seed that is loaded, all of which ask for the same.
+    pub(crate) fn run(&mut self, asks: &[&Ask]) -> Result<Vec<Report>, XlaError> {
+        let [first, ..] = asks else { return Ok(Vec::new()) };
+        debug_assert!(asks.len() == self.seeds && asks.iter().all(|ask| ask.is_like(first)));
+        let stages: usize = first.step.stages.iter().map(|stage| 1 + stage.measures.len()).sum();
+        let is_it = |compiled: &Compiled| compiled.seeds == asks.len() && compiled.step.is_like(&first.step);
+        let at = match self.programs.iter().position(is_it) {
             Some(at) => at,
             None => {
-                let compiled = self.compile(step)?;
+                let compiled = self.compile(first)?;
                 self.programs.push(compiled);
                 self.programs.len() - 1
             }
         };
         let Compiled { program, executable, .. } = &self.programs[at];
-        let data = self.device.upload(&self.data, &[self.data.len()])?;
-        let arguments: Vec<&Buffer> = self.state.iter().chain([&data]).collect();
+        let lead = lead(asks.len());
+        let places = if self.tables.is_empty() {
+            None
+        } else {
+            let places = together(asks.iter().map(|ask| &ask.places[..]));
+            Some(self.device.upload(&places, &[&lead[..], &[first.places.len()]].concat())?)
+        };
+        let data = together(asks.iter().map(|ask| &ask.data[..]));
+        let data = self.device.upload(&data, &[&lead[..], &[first.data.len()]].concat())?;
+        let tables = self.tables.iter().map(|table| &table.0);
+        let arguments: Vec<&Buffer> = self.state.iter().chain(tables).chain(&places).chain([&data]).collect();
         let results = executable.run(&arguments);
-        let mut numbers = vec![0.0; program.report];
+        let mut numbers = vec![0.0; asks.len() * program.report];
         let results = results.and_then(|results| {
             if let Some(report) = results.last() {
                 report.download(&mut numbers)?;
@@ -152,19 +166,33 @@ impl Session {
         for (&slot, new) in program.changed.iter().zip(results) {
             self.state[slot] = new;
         }
-        let norms = numbers.split_off(stages.iter().sum());
-        Ok(Report { numbers, norms })
+        let report = |numbers: &[f32]| {
+            let (numbers, norms) = numbers.split_at(stages);
+            Report { numbers: numbers.to_vec(), norms: norms.to_vec() }
+        };
+        Ok(numbers.chunks_exact(program.report.max(1)).map(report).collect())
     }
 
-    fn compile(&self, step: Step) -> Result<Compiled, XlaError> {
-        let program = program::emit(&self.nets, &step, &[], self.data.len())?;
+    fn compile(&self, ask: &Ask) -> Result<Compiled, XlaError> {
+        let Ask { step, data, places } = ask;
+        let (seeds, tables): (_, Vec<[usize; 2]>) = (self.seeds, self.tables.iter().map(|t| t.1).collect());
+        let program = program::emit(&self.nets, step, &lead(seeds), &tables, places.len(), data.len())?;
         let start = Instant::now();
         let executable = self.device.compile(&program.text).map_err(|error| match error {
             XlaError::Plugin { message, .. } => saved(message, &program.text),
             other => other,
         })?;
-        Ok(Compiled { step, program, executable, compile_time: start.elapsed() })
+        Ok(Compiled { step: step.clone(), seeds, program, executable, compile_time: start.elapsed() })
     }
+}
+
+/// The dimension of seeds, where there are several.
+fn lead(seeds: usize) -> Vec<usize> {
+    if seeds == 1 { Vec::new() } else { vec![seeds] }
+}
+
+fn together<'a, T: Copy + 'a>(parts: impl Iterator<Item = &'a [T]>) -> Vec<T> {
+    parts.flatten().copied().collect()
 }
 
 /// The error of a program that does not compile, which is kept for a report.

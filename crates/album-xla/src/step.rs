@@ -2,7 +2,7 @@
 
 use crate::XlaError;
 use crate::emit::is_input;
-use album_nn::{MlpSpec, Recording};
+use album_nn::{MlpSpec, Origin, Recording, StepRates};
 
 /// A network that lives on a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +45,11 @@ pub enum Role {
 }
 
 impl Net {
+    /// Whether the same update suits both; they are networks of two seeds.
+    pub(crate) fn is_like(&self, other: &Net) -> bool {
+        (&self.spec, &self.tensors, &self.role) == (&other.spec, &other.tensors, &other.role)
+    }
+
     pub(crate) fn is_trained(&self) -> bool {
         matches!(self.role, Role::Trained { .. })
     }
@@ -96,14 +101,43 @@ pub struct Step {
     pub norms: bool,
 }
 
-impl Step {
-    /// Takes what is given to the step out of it, number by number: what is left tells which program it needs.
-    pub(crate) fn take_inputs(&mut self, data: &mut Vec<f32>) -> Result<(), XlaError> {
-        for stage in &mut self.stages {
+/// An update that a device is asked for: what is computed, and from which numbers.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// Without the numbers that are given to it: what is left tells which program it needs.
+    pub(crate) step: Step,
+    /// The rates of all trained networks, then what is given to the step.
+    pub(crate) data: Vec<f32>,
+    /// Rows of tables.
+    pub(crate) places: Vec<i32>,
+}
+
+impl Ask {
+    /// Takes what is given to the step out of it, number by number. Networks are named by their places among `nets`; rows of
+    /// tables are counted from `first_rows` on.
+    pub(crate) fn new(
+        mut step: Step,
+        rates: &[StepRates],
+        nets: &[Net],
+        first_rows: &[u32],
+    ) -> Result<Self, XlaError> {
+        let trained = nets.iter().filter(|net| net.is_trained()).count();
+        debug_assert_eq!(rates.len(), trained, "rates of trained networks");
+        let mut data: Vec<f32> = rates.iter().flat_map(|r| [r.rate, r.root, r.kept]).collect();
+        let mut places = Vec::new();
+        for stage in &mut step.stages {
             stage.recording.nets.clear();
+            for id in &mut stage.recording.ids {
+                let place = nets.iter().position(|net| net.id == *id);
+                *id = place.ok_or_else(|| XlaError::Unsupported("a network is not on the device".into()))?
+                    as u64;
+            }
             for value in &mut stage.recording.values {
                 let given = std::mem::take(&mut value.value);
-                if is_input(value) {
+                if let Origin::Rows { at, table } = &mut value.origin {
+                    let first = first_rows.get(*table).copied().unwrap_or(0);
+                    places.extend(std::mem::take(at).into_iter().map(|row| (first + row) as i32));
+                } else if is_input(value) {
                     if given.len() != value.rows * value.cols {
                         let what = "a value is computed off the tape from what a network returns";
                         return Err(XlaError::Unsupported(what.to_owned()));
@@ -112,10 +146,17 @@ impl Step {
                 }
             }
         }
-        Ok(())
+        Ok(Ask { step, data, places })
     }
 
-    /// Whether two steps, without what is given to them, need the same program.
+    /// Whether two updates need the same program.
+    pub(crate) fn is_like(&self, other: &Ask) -> bool {
+        self.data.len() == other.data.len() && self.step.is_like(&other.step)
+    }
+}
+
+impl Step {
+    /// Whether two steps, without what is given to them, are the same.
     pub(crate) fn is_like(&self, other: &Step) -> bool {
         let alike = |a: &Stage, b: &Stage| {
             (a.loss, &a.measures, &a.trains) == (b.loss, &b.measures, &b.trains)

@@ -119,6 +119,9 @@ impl From<album_xla::XlaError> for Error {
 
 impl From<album_agents::AgentError> for Error {
     fn from(error: album_agents::AgentError) -> Self {
-        Error::Config(error.to_string())
+        match error {
+            album_agents::AgentError::Device(error) => error.into(),
+            error => Error::Config(error.to_string()),
+        }
     }
 }

@@ -229,7 +229,8 @@ mod tests {
         assert_eq!(manifest.observation_dim(), 29, "27 numbers of the body and a direction");
         assert_eq!((manifest.agent.as_str(), manifest.seed, manifest.step), ("sac", 0, Expert::STEPS));
         let curve = include_str!("../experts/ant.csv");
-        let last: Vec<f64> = curve.lines().last().unwrap().split(',').take(3).map(|x| x.parse().unwrap()).collect();
+        let last: Vec<f64> =
+            curve.lines().last().unwrap().split(',').take(3).map(|x| x.parse().unwrap()).collect();
         assert_eq!(last[0], Expert::STEPS as f64);
         assert!(HERTZ * last[2] > 1.0, "it walks at {} m/s", HERTZ * last[2]);
     }

@@ -88,6 +88,7 @@ pub mod setup;
 pub mod setup_xla;
 pub mod sizes;
 pub mod solve;
+pub mod together;
 pub mod track;
 pub mod verify;
 mod video;

@@ -20,8 +20,9 @@ use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
     Evaluator, Event, Identity, Probe, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
 };
-use album_xla::Device;
+use album_xla::Group;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Locked by the process that works on a run; not part of the run itself.
 const LOCK: &str = "run.lock";
@@ -57,6 +58,17 @@ impl Run {
         allow_unbounded: bool,
         resources: &Resources,
     ) -> Result<Self, Error> {
+        Self::begin_like(config, directory, allow_unbounded, resources, None)
+    }
+
+    /// The same beside a run of another seed, whose data it shares.
+    pub(crate) fn begin_like(
+        config: RunConfig,
+        directory: &Path,
+        allow_unbounded: bool,
+        resources: &Resources,
+        other: Option<&Run>,
+    ) -> Result<Self, Error> {
         schedule(&config).check()?;
         if !allow_unbounded && let Some(sides) = config.violated_boundedness()? {
             return Err(Error::Config(format!(
@@ -64,7 +76,11 @@ impl Run {
                  lambda_b, or pass --allow-unbounded"
             )));
         }
-        let loaded = load(&config)?;
+        let loaded = match other {
+            // Which episodes are held out is drawn by the seed.
+            Some(other) if config.train.holdout == 0.0 => other.loaded.clone(),
+            _ => load(&config)?,
+        };
         let data = &loaded.data;
         let agent = match &config.from {
             Some(from) => agent_of(from, &config, data, resources)?,
@@ -123,10 +139,13 @@ impl Run {
         Ok(self)
     }
 
-    /// The same run, trained on a device.
-    pub fn on(mut self, device: &Device) -> Self {
-        self.agent.move_to(device);
-        self
+    /// The same run, trained on the device of a group together with its other runs; with its data there, too, if asked for.
+    pub fn on(mut self, group: &Arc<Group>, with_data: bool) -> Result<Self, Error> {
+        self.agent.join(group)?;
+        if with_data {
+            self.agent.lend(&self.loaded.data)?;
+        }
+        Ok(self)
     }
 
     fn identity(&self) -> Result<Identity, Error> {
@@ -259,13 +278,19 @@ pub fn default_directory(config: &RunConfig) -> PathBuf {
 /// Copies a run to a new place, completely or not at all.
 pub fn copy(run: &Path, to: &Path) -> Result<(), Error> {
     read_config(run)?; // fails if it is not a run
-    if let Some(found) = to.read_dir().ok().and_then(|mut inside| inside.next()) {
-        let found = found.map_err(Error::io(to))?.file_name().to_string_lossy().into_owned();
-        return Err(TrainError::NotEmpty { path: to.to_path_buf(), found }.into());
-    }
+    refuse_content(to)?;
     let folder = AtomicFolder::create(to).map_err(Error::io(to))?;
     copy_inside(run, folder.path()).map_err(Error::io(to))?;
     folder.commit().map_err(Error::io(to))
+}
+
+/// Refuses a place where there is something.
+pub(crate) fn refuse_content(path: &Path) -> Result<(), Error> {
+    if let Some(found) = path.read_dir().ok().and_then(|mut inside| inside.next()) {
+        let found = found.map_err(Error::io(path))?.file_name().to_string_lossy().into_owned();
+        return Err(TrainError::NotEmpty { path: path.to_path_buf(), found }.into());
+    }
+    Ok(())
 }
 
 fn copy_inside(from: &Path, to: &Path) -> std::io::Result<()> {

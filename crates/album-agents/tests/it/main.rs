@@ -6,6 +6,7 @@
 mod agents;
 mod chunks;
 mod cost;
+mod device;
 mod diffusion;
 mod discrete;
 mod jax_trace;

@@ -5,6 +5,7 @@ use album::Error as Failure;
 use album_base::progress::{self, Amount};
 use album_experiments::CostOptions;
 use album_experiments::bench::cost::{CostBench, measure};
+use album_xla::DeviceName;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `album bench cost`.
@@ -22,6 +23,9 @@ pub struct Args {
     /// Steps to time per seed
     #[arg(long, default_value_t = 20)]
     steps: usize,
+    /// Time steps on a device of the plugin that `album setup xla` fetched, with its memory
+    #[arg(long, value_name = "xla[:N]", conflicts_with = "threads")]
+    device: Option<DeviceName>,
     /// Folder for the figures and the table
     #[arg(long, value_name = "DIR", default_value = "album-cost")]
     out: PathBuf,
@@ -45,10 +49,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     if let Some(agent) = &args.measure {
         let threads = args.threads.last().copied().unwrap_or(0);
-        return output::print_json(&measure(agent, threads, args.seed, args.steps)?);
+        return output::print_json(&measure(agent, threads, args.seed, args.steps, args.device)?);
     }
+    let Args { rounds, steps, device, .. } = *args;
     let (agents, threads) = (args.agents.clone(), args.threads.clone());
-    bench(&CostBench { agents, threads, rounds: args.rounds, steps: args.steps }, &args.out, args.json)
+    bench(&CostBench { agents, threads, rounds, steps, device }, &args.out, args.json)
 }
 
 /// Measures the agents that an experiment lists.

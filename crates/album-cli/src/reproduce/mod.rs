@@ -191,7 +191,7 @@ struct CommandLine;
 
 impl Host for CommandLine {
     fn train(&mut self, run: album::Run) -> Result<(), Failure> {
-        train::go(run, None, false)
+        train::go(vec![run], None, None, false)
     }
 
     fn command(&mut self, command: &Command, out: &Path) -> Result<(), Failure> {

@@ -94,10 +94,11 @@ fn every_link_leads_somewhere() {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
             let found = target.exists();
-            let reached = found && (heading.is_empty() || target.is_dir() || {
-                let there = prose(&std::fs::read_to_string(&target).unwrap_or_default());
-                there.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading)
-            });
+            let reached = found
+                && (heading.is_empty() || target.is_dir() || {
+                    let there = prose(&std::fs::read_to_string(&target).unwrap_or_default());
+                    there.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading)
+                });
             if !reached {
                 broken.push(format!("{}: {link}", page.display()));
             }
@@ -110,11 +111,8 @@ fn every_link_leads_somewhere() {
 fn the_book_has_every_page() {
     let docs = root().join("docs");
     let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
-    let listed: BTreeSet<PathBuf> = summary
-        .split("](")
-        .skip(1)
-        .map(|rest| docs.join(rest.split(')').next().unwrap()))
-        .collect();
+    let listed: BTreeSet<PathBuf> =
+        summary.split("](").skip(1).map(|rest| docs.join(rest.split(')').next().unwrap())).collect();
     let there: BTreeSet<PathBuf> =
         pages(&docs).into_iter().filter(|page| page.file_name().unwrap() != "SUMMARY.md").collect();
     assert_eq!(listed, there);
@@ -157,8 +155,10 @@ fn every_command_is_understood() {
             let joined = block.join("\n").replace("\\\n", " ");
             for line in joined.lines() {
                 let line = line.trim().trim_start_matches("$ ");
-                let command = line.strip_prefix("album ").or_else(|| line.strip_prefix("cargo run --release -- "));
-                let Some(command) = command.filter(|rest| !rest.contains("...") && !rest.contains('[')) else {
+                let command =
+                    line.strip_prefix("album ").or_else(|| line.strip_prefix("cargo run --release -- "));
+                let Some(command) = command.filter(|rest| !rest.contains("...") && !rest.contains('['))
+                else {
                     continue;
                 };
                 let mut args = words(command);
@@ -189,7 +189,12 @@ fn python_and_toml_are_well_formed() {
         for block in blocks(&text, &["python"]) {
             let check = "import sys; compile(sys.argv[1], 'page', 'exec')";
             let output = Command::new(&python).args(["-c", check, &block.join("\n")]).output().unwrap();
-            assert!(output.status.success(), "{}: {}", page.display(), String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{}: {}",
+                page.display(),
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
     }
 }
@@ -207,7 +212,8 @@ fn files_can_be_read_with_numpy() {
     }
     std::fs::write(folder.join("log.csv"), log).unwrap();
     let source = ["--columns", "obs=x+y,action=u"];
-    let train = ["train", "--data", "log.csv", "--steps", "20", "--set", "hidden=[8,8]", "--out", "run", "--json"];
+    let train =
+        ["train", "--data", "log.csv", "--steps", "20", "--set", "hidden=[8,8]", "--out", "run", "--json"];
     json(folder, &[&train[..], &source].concat());
     json(folder, &["export", "run", "--format", "safetensors", "--out", "policy.safetensors", "--json"]);
     json(folder, &[&["data", "import", "log.csv", "--out", "columns", "--json"][..], &source].concat());

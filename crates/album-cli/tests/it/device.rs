@@ -75,18 +75,72 @@ fn a_run_on_a_device_can_be_stopped_and_goes_on_there_and_elsewhere() {
     // Weights learned on a device are close to those learned on the CPU.
     let native = json(path, &train("native", "60", &[]));
     assert_ne!(native["weights_sha256"], whole["weights_sha256"]);
-    let losses = |run: &str| -> Vec<f64> {
-        let text = std::fs::read_to_string(path.join(run).join("train.csv")).unwrap();
-        let mut lines = text.lines();
-        let at =
-            lines.next().unwrap().split(',').position(|name| name == "training/critic/critic_loss").unwrap();
-        lines.map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect()
+    near(&column(path, "whole"), &column(path, "native"), 1e-3);
+}
+
+/// Several seeds as one program: the runs that each would be by itself.
+#[test]
+fn seeds_on_a_device_are_runs_of_their_own() {
+    let Some(plugin) = plugin() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    common::pointmaze_data(&path.join("data.npz"));
+    let run = |args: &[&str]| -> Value {
+        let output = album(path, plugin.to_str().unwrap(), args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
     };
-    let (native, device) = (losses("native"), losses("whole"));
-    assert_eq!(native.len(), device.len());
-    for (native, device) in native.iter().zip(&device) {
-        assert!((native - device).abs() < 1e-3 * native.abs().max(0.1), "{native} against {device}");
+    let seeds = run(&train("many", "40", &["--device", "xla", "--seed", "3", "--seeds", "2"]));
+    let results = seeds.as_array().unwrap();
+    assert_eq!((results[0]["seed"].as_u64(), results[1]["seed"].as_u64()), (Some(3), Some(4)));
+    // By itself, and with the data on the device.
+    let alone = run(&train("alone", "40", &["--device", "xla", "--seed", "4", "--device-data"]));
+    let plain = run(&train("plain", "40", &["--device", "xla", "--seed", "4"]));
+    assert_eq!(alone["weights_sha256"], plain["weights_sha256"], "where the data is changes no bit");
+    near(&column(path, "many/seed4"), &column(path, "alone"), 1e-4);
+    for file in ["config.toml", "eval.csv", "report.html", "checkpoints/step_000000040"] {
+        assert!(path.join("many/seed4").join(file).exists(), "{file}");
     }
+    // One goes on by itself, so that the two are at different steps; then both together.
+    json(path, &["resume", "many/seed3", "--steps", "50", "--json"]);
+    let both = run(&["resume", "many/seed3", "many/seed4", "--steps", "60", "--device", "xla", "--json"]);
+    assert_eq!((both[0]["steps"].as_u64(), both[1]["steps"].as_u64()), (Some(60), Some(60)));
+    run(&["resume", "alone", "--steps", "60", "--device", "xla", "--json"]);
+    near(&column(path, "many/seed4"), &column(path, "alone"), 1e-4);
+}
+
+/// The loss in the log of a run.
+fn column(path: &Path, run: &str) -> Vec<f64> {
+    let text = std::fs::read_to_string(path.join(run).join("train.csv")).unwrap();
+    let mut lines = text.lines();
+    let names = lines.next().unwrap();
+    let at = names.split(',').position(|name| name == "training/critic/critic_loss").unwrap();
+    lines.map(|line| line.split(',').nth(at).unwrap().parse().unwrap()).collect()
+}
+
+fn near(found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() < tolerance * expected.abs().max(0.1), "{found} against {expected}");
+    }
+}
+
+#[test]
+fn costs_on_a_device_have_its_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let cost =
+        ["bench", "cost", "--agents", "bc", "--rounds", "1", "--steps", "2", "--json", "--device", "xla"];
+    fails(folder.path(), "", &cost, 3, "no XLA plugin is set up");
+    let Some(plugin) = plugin() else { return };
+    let output = album(folder.path(), plugin.to_str().unwrap(), &cost);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let costs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(costs["device"].is_string(), "{costs}");
+    let memory = &costs["agents"][0]["device_memory"];
+    // bc's weights and moments alone, in MiB.
+    let least = costs["agents"][0]["parameters"].as_f64().unwrap() * 12.0 / f64::from(1 << 20);
+    assert!(memory["mib"].as_f64().unwrap() > least, "{costs}");
+    assert!(["device", "compiler"].contains(&memory["counted_by"].as_str().unwrap()), "{costs}");
 }
 
 #[test]

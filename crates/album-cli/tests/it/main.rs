@@ -13,6 +13,7 @@ mod data_import;
 mod data_inspect;
 mod data_record;
 mod device;
+mod device_failures;
 mod export;
 mod foreign;
 mod fqe;

@@ -3,8 +3,8 @@
 //! Every measurement runs in its own process, so that peak memory is that of one agent, and the agents take
 //! turns, so that a temporary slowdown of the machine affects all of them.
 
-use super::{median, peak_mib, time_steps};
-use crate::cost::{ACTOR_EVERY_STEP, AgentCost, Costs, StepTime};
+use super::{check, median, mib, peak_mib, time_steps};
+use crate::cost::{ACTOR_EVERY_STEP, AgentCost, Costs, Counted, DeviceMemory, StepTime};
 use crate::published::Published;
 use album::Error;
 use album::sizes::antmaze_large;
@@ -13,6 +13,7 @@ use album_base::{atomic, suggest};
 use album_data::{Dataset, Segments};
 use album_nn::Pool;
 use album_stats::{Divisor, deviation};
+use album_xla::{Device, DeviceName};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::Command;
@@ -28,11 +29,13 @@ pub struct CostBench {
     pub rounds: usize,
     /// Steps to time per round.
     pub steps: usize,
+    /// The device that runs the updates, if not the CPU; thread counts do not matter then.
+    pub device: Option<DeviceName>,
 }
 
 impl Default for CostBench {
     fn default() -> Self {
-        CostBench { agents: Vec::new(), threads: vec![1, 0], rounds: 5, steps: 20 }
+        CostBench { agents: Vec::new(), threads: vec![1, 0], rounds: 5, steps: 20, device: None }
     }
 }
 
@@ -41,6 +44,8 @@ impl Default for CostBench {
 pub struct Measured {
     ms_per_step: f64,
     peak_rss_mib: f64,
+    device: Option<String>,
+    device_memory: Option<DeviceMemory>,
 }
 
 impl CostBench {
@@ -48,8 +53,8 @@ impl CostBench {
     /// how many of how many are done.
     pub fn run(&self, album: &Path, progress: &mut dyn FnMut(&str, usize, usize)) -> Result<Costs, Error> {
         let names = names(&self.agents)?;
-        let mut threads: Vec<usize> =
-            self.threads.iter().map(|&threads| Pool::new(threads).threads()).collect();
+        let asked = if self.device.is_some() { &[0][..] } else { &self.threads };
+        let mut threads: Vec<usize> = asked.iter().map(|&threads| Pool::new(threads).threads()).collect();
         threads.sort_unstable();
         threads.dedup();
         let all = self.rounds * names.len() * threads.len();
@@ -61,13 +66,34 @@ impl CostBench {
             for (name, by_threads) in names.iter().zip(&mut measured) {
                 progress(&format!("{name}, seed {seed}"), done, all);
                 for (&threads, measured) in threads.iter().zip(by_threads) {
-                    measured.push(in_a_process(album, name, threads, seed, self.steps)?);
+                    measured.push(self.in_a_process(album, name, threads, seed)?);
                     done += 1;
                 }
             }
         }
+        let device = measured.iter().flatten().flatten().find_map(|measured| measured.device.clone());
         let agents = names.iter().zip(&measured).map(|(name, measured)| cost(name, &threads, measured));
-        Ok(Costs { seeds: self.rounds, agents: agents.collect::<Result<_, _>>()? })
+        Ok(Costs { seeds: self.rounds, device, agents: agents.collect::<Result<_, _>>()? })
+    }
+
+    fn in_a_process(&self, album: &Path, name: &str, threads: usize, seed: usize) -> Result<Measured, Error> {
+        let failed = |what: String| Error::Tool(format!("measuring {name}: {what}"));
+        let output = Command::new(album)
+            .args(["bench", "cost", "--measure", name, "--seed", &seed.to_string()])
+            .args(["--steps", &self.steps.to_string()])
+            .args(match self.device {
+                Some(device) => ["--device".to_owned(), device.to_string()],
+                None => ["--threads".to_owned(), threads.to_string()],
+            })
+            .output()
+            .map_err(|e| failed(e.to_string()))?;
+        if !output.status.success() {
+            let said =
+                String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("error: ").to_owned();
+            // No plugin or no such device: nothing was measured.
+            return Err(if output.status.code() == Some(3) { Error::Config(said) } else { failed(said) });
+        }
+        serde_json::from_slice(&output.stdout).map_err(|e| failed(e.to_string()))
     }
 }
 
@@ -96,31 +122,36 @@ fn learner(name: &str, threads: usize, seed: u64) -> Result<(Learner, Dataset), 
 }
 
 /// Measures one agent in this process.
-pub fn measure(name: &str, threads: usize, seed: u64, steps: usize) -> Result<Measured, Error> {
-    let (mut agent, data) = learner(name, threads, seed)?;
-    let (laps, _) = time_steps(&mut agent, &data, steps)?;
-    // The mean of an even and an odd step, because some agents alternate.
-    let pairs = laps.chunks(2).map(|laps| laps.iter().map(|lap| lap.whole).sum::<f64>() / laps.len() as f64);
-    Ok(Measured { ms_per_step: 1e3 * median(pairs), peak_rss_mib: peak_mib().unwrap_or(f64::NAN) })
-}
-
-fn in_a_process(
-    album: &Path,
+pub fn measure(
     name: &str,
     threads: usize,
-    seed: usize,
+    seed: u64,
     steps: usize,
+    device: Option<DeviceName>,
 ) -> Result<Measured, Error> {
-    let failed = |what: String| Error::Numerical(format!("measuring {name}: {what}"));
-    let output = Command::new(album)
-        .args(["bench", "cost", "--measure", name, "--seed", &seed.to_string()])
-        .args(["--threads", &threads.to_string(), "--steps", &steps.to_string()])
-        .output()
-        .map_err(|e| failed(e.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    let (mut agent, data) = learner(name, threads, seed)?;
+    let device = device.map(DeviceName::open).transpose()?;
+    if let Some(device) = &device {
+        agent.move_to(device);
     }
-    serde_json::from_slice(&output.stdout).map_err(|e| failed(e.to_string()))
+    let (laps, _) = time_steps(&mut agent, &data, steps)?;
+    check(&agent)?;
+    // The mean of an even and an odd step, because some agents alternate.
+    let pairs = laps.chunks(2).map(|laps| laps.iter().map(|lap| lap.whole).sum::<f64>() / laps.len() as f64);
+    Ok(Measured {
+        ms_per_step: 1e3 * median(pairs),
+        peak_rss_mib: peak_mib().unwrap_or(f64::NAN),
+        device_memory: device.as_ref().and_then(|device| memory(device, &agent)),
+        device: device.map(|device| device.name().to_owned()),
+    })
+}
+
+/// Peak memory on a device, by the best available count.
+fn memory(device: &Device, agent: &Learner) -> Option<DeviceMemory> {
+    let of = |counted_by, bytes| DeviceMemory { mib: mib(bytes), counted_by };
+    let by_device = device.memory().and_then(|memory| memory.peak).map(|peak| of(Counted::Device, peak));
+    let by_compiler = || agent.programs().iter().filter_map(|program| program.peak_memory).max();
+    by_device.or_else(|| by_compiler().map(|peak| of(Counted::Compiler, peak)))
 }
 
 fn cost(name: &str, threads: &[usize], measured: &[Vec<Measured>]) -> Result<AgentCost, Error> {
@@ -141,6 +172,8 @@ fn cost(name: &str, threads: &[usize], measured: &[Vec<Measured>]) -> Result<Age
         times: threads.iter().zip(measured).map(time).collect(),
         value_networks: agent.value_networks(),
         peak_rss_mib: measured.last().map_or(f64::NAN, peak),
+        // Every seed needs the same.
+        device_memory: measured.last().and_then(|measured| measured.first()?.device_memory),
     })
 }
 
@@ -148,7 +181,8 @@ impl Costs {
     /// The table for a terminal.
     pub fn text(&self) -> String {
         let (table, seeds) = (self.table().to_text(), self.seeds);
-        format!("{table}antmaze-large sizes, default settings, medians and deviations over {seeds} seeds")
+        let on = self.device.as_ref().map_or(String::new(), |device| format!(", updates on {device}"));
+        format!("{table}antmaze-large sizes, default settings, medians and deviations over {seeds} seeds{on}")
     }
 
     /// Writes the figures, the table and `cost.json` into a folder.

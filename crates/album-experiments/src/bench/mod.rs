@@ -6,7 +6,7 @@ pub mod solve;
 pub mod step;
 
 use album::Error;
-use album_agents::{Agent, Learner};
+use album_agents::{Agent, AgentError, Learner};
 use album_data::{Batch, Dataset, Sampler, Segments};
 use std::time::Instant;
 
@@ -33,6 +33,18 @@ fn time_steps(agent: &mut Learner, data: &Dataset, steps: usize) -> Result<(Vec<
         laps.push(Lap { whole: start.elapsed().as_secs_f64(), sampling });
     }
     Ok((laps.split_off(WARM_UP), batch))
+}
+
+/// Whether the device of an agent is still there.
+fn check(agent: &Learner) -> Result<(), Error> {
+    match agent.failure() {
+        Some(AgentError::Device(error)) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -1,7 +1,7 @@
 //! Times one ALBUM update on a device.
 
 use super::step::{Size, learner};
-use super::{median, time_steps};
+use super::{check, median, mib, time_steps};
 use album::Error;
 use album::sizes::antmaze_large;
 use album_agents::Agent;
@@ -38,11 +38,8 @@ pub fn measure(size: Size, rounds: usize, device: &Device) -> Result<DeviceTimes
     let mut agent = learner(size, &data, &Pool::new(size.threads))?;
     agent.move_to(device);
     let (laps, batch) = time_steps(&mut agent, &data, rounds)?;
-    if let Some(album_agents::AgentError::Device(error)) = agent.failure() {
-        return Err(error.into());
-    }
+    check(&agent)?;
     let programs = agent.programs();
-    let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
     Ok(DeviceTimes {
         device: device.name().to_owned(),
         runtime: device.version()?,

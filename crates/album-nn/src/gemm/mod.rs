@@ -18,11 +18,12 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod bf16;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
 
-use crate::simd::{Isa, Supported};
+use crate::simd::{Isa, Precision, Supported};
 
 /// Number of columns of a panel.
 pub(crate) const PANEL: usize = 32;
@@ -70,7 +71,31 @@ const AVX512: Kernels = Kernels {
 const NEON: Kernels =
     Kernels { rows: by_rows!(neon::rows; 1 2 3 4 5 6), cols: by_rows!(neon::cols; 1 2 3 4 5 6) };
 
+const BF16: Kernels = Kernels { rows: by_rows!(bf16::rows; 1 2 3 4), cols: by_rows!(bf16::cols; 1 2 3 4) };
+#[cfg(target_arch = "x86_64")]
+const BF16_AVX2: Kernels =
+    Kernels { rows: by_rows!(bf16::avx2::rows; 1 2 3 4 5 6), cols: by_rows!(bf16::avx2::cols; 1 2 3 4 5 6) };
+#[cfg(target_arch = "x86_64")]
+const BF16_AVX512: Kernels = Kernels {
+    rows: by_rows!(bf16::avx512::rows; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+    cols: by_rows!(bf16::avx512::cols; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+};
+
+/// The kernels of [`Precision::Bf16`]: with the instruction where there is one.
+fn bf16_kernels(isa: Supported) -> &'static Kernels {
+    match isa.isa() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => &BF16_AVX512,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 | Isa::Avx2 => &BF16_AVX2,
+        _ => &BF16,
+    }
+}
+
 fn kernels(isa: Supported) -> &'static Kernels {
+    if isa.precision() == Precision::Bf16 {
+        return bf16_kernels(isa);
+    }
     match isa.isa() {
         Isa::Scalar => &SCALAR,
         #[cfg(target_arch = "x86_64")]
@@ -232,6 +257,103 @@ mod tests {
 
     fn supported() -> impl Iterator<Item = Supported> {
         [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter_map(Isa::supported)
+    }
+
+    /// Kernels for bfloat16 factors agree bit for bit with the plain ones, one row at a time.
+    fn bf16_agrees(kernels: &Kernels, value: impl Fn(usize, usize) -> f32 + Copy) {
+        const MOST: usize = 70;
+        let fill = |salt: usize| {
+            let mut buffer = Buffer::zeros(3 * MOST * PANEL);
+            buffer.iter_mut().enumerate().for_each(|(i, x)| *x = value(i, salt));
+            buffer
+        };
+        let ([a, b, before], stride) = ([1, 2, 3].map(fill), MOST * PANEL);
+        for k in [0, 1, 2, 3, 16, 31, 32, 33, 64, 67] {
+            let rows: Vec<u32> = (0..k).map(|row| row * 7 % 67).collect();
+            for (mr, start) in (1..=kernels.rows.len()).flat_map(|mr| {
+                [Start::Zero, Start::Row(before.as_ptr()), Start::Output].map(|start| (mr, start))
+            }) {
+                let [mut found, mut expected] = [before.clone(), before.clone()];
+                let same = |found: &Buffer, expected: &Buffer| {
+                    let bits = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
+                    let differ = (0..mr * PANEL).find(|&i| bits(&found[i]) != bits(&expected[i]));
+                    assert_eq!(differ, None, "{mr} rows, sums of {k}");
+                };
+                let (a, b, to, by) = (a.as_ptr(), b.as_ptr(), found.as_mut_ptr(), expected.as_mut_ptr());
+                // SAFETY: all of them have more rows than are asked for.
+                unsafe {
+                    kernels.rows[mr - 1](k as usize, a, stride, b, to, start);
+                    for m in 0..mr {
+                        bf16::rows::<1>(k as usize, a.add(m * PANEL), stride, b, by.add(m * PANEL), start);
+                    }
+                }
+                same(&found, &expected);
+                let (to, by) = (found.as_mut_ptr(), expected.as_mut_ptr());
+                // SAFETY: as above.
+                unsafe {
+                    kernels.cols[mr - 1](&rows, a, b, to, start);
+                    for m in 0..mr {
+                        bf16::cols::<1>(&rows, a.add(m), b, by.add(m * PANEL), start);
+                    }
+                }
+                same(&found, &expected);
+            }
+        }
+    }
+
+    /// Numbers of ordinary size; numbers whose products are near the least normal one; any bits.
+    fn bf16_agrees_everywhere(kernels: &Kernels) {
+        bf16_agrees(kernels, value);
+        bf16_agrees(kernels, |i, salt| value(i, salt) * 2f32.powi(-63 - (i % 3) as i32));
+        bf16_agrees(kernels, |i, salt| {
+            match f32::from_bits(value(i, salt).to_bits().wrapping_mul(0x9E37_79B9)) {
+                x if x.is_finite() => x,
+                _ => 0.0,
+            }
+        });
+    }
+
+    #[test]
+    fn bf16_has_the_same_bits_without_the_instruction() {
+        bf16_agrees_everywhere(&BF16);
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx2.is_supported() {
+            bf16_agrees_everywhere(&BF16_AVX2);
+        }
+    }
+
+    #[test]
+    fn bf16_has_the_same_bits_with_the_instruction() {
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx512.is_supported() && is_x86_feature_detected!("avx512bf16") {
+            return bf16_agrees_everywhere(&BF16_AVX512);
+        }
+        album_testing::skip("avx512bf16", "this processor does not multiply bfloat16");
+    }
+
+    /// A product of bfloat16 factors is that of the rounded matrices.
+    #[test]
+    fn bf16_products_are_products_of_rounded_factors() {
+        let (m, k, n) = (37, 45, 50);
+        let (mut a, plain_a) = matrix(m, k, 1);
+        let (mut b, plain_b) = matrix(k, n, 2);
+        let mut c = Buffer::zeros(n.div_ceil(PANEL) * m * PANEL);
+        let (a, b, panels) = (view(&mut a, m), view(&mut b, k), n.div_ceil(PANEL));
+        let product = Product { k, panels, a, b, bias: None, c: view(&mut c, m) };
+        // SAFETY: the matrices were built with these extents.
+        unsafe { row_block(Supported::detect().with(Precision::Bf16), (0, m), &product, |_, _| {}) };
+        let (mut rounding, mut worst) = (0f64, 0f64);
+        for (r, j) in (0..m).flat_map(|r| (0..n).map(move |j| (r, j))) {
+            let sum = |round: fn(f32) -> f32| -> f64 {
+                let term =
+                    |i: usize| f64::from(round(plain_a[r * k + i])) * f64::from(round(plain_b[i * n + j]));
+                (0..k).map(term).sum()
+            };
+            let (rounded, exact) = (sum(bf16::rounded), sum(|x| x));
+            worst = worst.max((f64::from(c[(j / PANEL * m + r) * PANEL + j % PANEL]) - rounded).abs());
+            rounding = rounding.max((rounded - exact).abs());
+        }
+        assert!(worst < 1e-5 && rounding > 1e-3, "{worst} {rounding}");
     }
 
     proptest! {

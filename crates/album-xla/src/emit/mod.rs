@@ -23,9 +23,10 @@ pub(crate) struct Graph<'a> {
     applications: HashMap<usize, Application>,
 }
 
-/// Whether a value is an input of a program: given, or computed off the tape from what is known beforehand.
+/// Whether a value is an input of a program: given, or rows of a table, or computed off the tape from what is known
+/// beforehand.
 pub(crate) fn is_input(value: &Recorded) -> bool {
-    matches!(value.origin, Origin::Given | Origin::Hidden(_))
+    matches!(value.origin, Origin::Given | Origin::Rows { .. } | Origin::Hidden(_))
 }
 
 impl<'a> Graph<'a> {

@@ -1,6 +1,7 @@
 //! Tests that need a plugin, and those of what is no plugin.
 
 mod fuzz;
+mod group;
 mod update;
 
 use crate::hlo::{Hlo, Shape};

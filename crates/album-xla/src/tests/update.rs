@@ -1,6 +1,6 @@
 //! Whole updates: the program and the native tape, Adam, clipping and targets agree step by step.
 
-use crate::{Measure, Net, Role, Session, Stage, Step};
+use crate::{Group, Measure, Net, Role, Stage, Step};
 use album_base::rng;
 use album_nn::{Adam, Mlp, MlpSpec, Pool, Tape, Tensor, Var};
 
@@ -81,7 +81,7 @@ fn agree(two_stages: bool, max_norm: Option<f64>) {
         net(&nets.actor, role(&adams[1], false)),
     ];
     let ids = on_device.iter().map(|net| net.id).collect();
-    let mut session = Session::new(device, on_device);
+    let seat = Group::new(device, 1).sit(on_device).unwrap();
     let moments = |adam: &Adam| [adam.first_moments(), adam.second_moments()].concat();
     let all = |nets: &Nets, adams: &[Adam; 2]| -> Vec<Tensor> {
         [
@@ -93,7 +93,7 @@ fn agree(two_stages: bool, max_norm: Option<f64>) {
         ]
         .concat()
     };
-    session.load(all(&nets, &adams).iter().map(|tensor| &tensor.data[..])).unwrap();
+    let mut fresh = Some(all(&nets, &adams).into_iter().map(|tensor| tensor.data).collect());
     let pool = Pool::new(1);
     let (mut native, mut deferred) = (Tape::new(&pool), Tape::that_defers(&pool, ids));
     let mut counters = [Adam::new(&nets.q, 1e-2), Adam::new(&nets.actor, 1e-2)];
@@ -121,7 +121,7 @@ fn agree(two_stages: bool, max_norm: Option<f64>) {
         }
         let update = Step { stages, moves: vec![1], before: !two_stages, max_norm, norms: true };
         let rates: Vec<_> = counters.iter_mut().map(Adam::advance).collect();
-        let report = session.run(update, &rates).unwrap();
+        let report = seat.run(step, update, &rates, fresh.take()).unwrap();
 
         // The same here.
         let (mut expected, mut norms) = (Vec::new(), Vec::new());
@@ -168,10 +168,10 @@ fn agree(two_stages: bool, max_norm: Option<f64>) {
             );
         }
         if step == 0 || step == 19 {
-            compare(&format!("step {step}"), &session.read().unwrap(), &all(&nets, &adams), tolerance);
+            compare(&format!("step {step}"), &seat.read().unwrap(), &all(&nets, &adams), tolerance);
         }
     }
-    assert_eq!(session.programs().count(), 2, "with the actor's loss and without it");
+    assert_eq!(seat.programs().len(), 2, "with the actor's loss and without it");
 }
 
 fn measures(q: Var<'_>) -> Vec<(Measure, usize)> {

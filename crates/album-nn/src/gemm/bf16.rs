@@ -1,0 +1,159 @@
+//! Products of factors that are rounded to bfloat16, summed in single precision: what `vdpbf16ps` computes, bit for bit, with
+//! that instruction or without it.
+//!
+//! An entry of a product takes its terms in pairs, `(0, 1), (2, 3), ...`, and of each pair the second term first:
+//!
+//! ```text
+//! c = c + a[2i + 1] * b[2i + 1]
+//! c = c + a[2i] * b[2i]
+//! ```
+//!
+//! Each line is a fused multiply-add that rounds once, to nearest even. Numbers below the least normal one count as zero with
+//! their sign, before and after it. A term that is missing from the last pair is `0 * 0`.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+
+use super::{PANEL, Start};
+
+const SIGN: u32 = 1 << 31;
+
+/// Numbers below the least normal one become zero.
+fn flushed(x: f32) -> f32 {
+    if x.abs() < f32::MIN_POSITIVE { f32::from_bits(x.to_bits() & SIGN) } else { x }
+}
+
+/// To the nearest bfloat16, of two the even one, as `vcvtne2ps2bf16` rounds.
+pub(super) fn rounded(x: f32) -> f32 {
+    let bits = flushed(x).to_bits();
+    let bits = if x.is_nan() { bits | 1 << 22 } else { bits + 0x7FFF + (bits >> 16 & 1) };
+    f32::from_bits(bits & 0xFFFF_0000)
+}
+
+/// `c + a * b` of bfloat16 factors.
+fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
+    let c = flushed(c);
+    let sum = a.mul_add(b, c);
+    if sum.abs() == f32::MIN_POSITIVE {
+        // Whether it was rounded up from below depends on digits that only normal numbers have: look at them 2^64 times as large.
+        const SCALE: f32 = (1u64 << 63) as f32 * 2.0;
+        let (small, large) = if a.abs() < b.abs() { (a, b) } else { (b, a) };
+        let scaled = (small * SCALE).mul_add(large, c * SCALE);
+        return if scaled.abs() < f32::MIN_POSITIVE * SCALE {
+            f32::from_bits(sum.to_bits() & SIGN)
+        } else {
+            sum
+        };
+    }
+    flushed(sum)
+}
+
+/// The instruction: `c + a[1] * b[1] + a[0] * b[0]`.
+fn pair(c: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
+    multiply_add(a[0], b[0], multiply_add(a[1], b[1], c))
+}
+
+/// See [`super::Kernels::rows`].
+pub(super) unsafe fn rows<const MR: usize>(
+    k: usize,
+    a: *const f32,
+    a_stride: usize,
+    b: *const f32,
+    c: *mut f32,
+    start: Start,
+) {
+    // SAFETY: the caller guarantees the extents of `a`, `b` and `c`.
+    unsafe {
+        tile::<MR>(k, |m, i| *a.add(i / PANEL * a_stride + m * PANEL + i % PANEL), b, c, start);
+    }
+}
+
+/// See [`super::Kernels::cols`].
+pub(super) unsafe fn cols<const MR: usize>(
+    rows: &[u32],
+    a: *const f32,
+    b: *const f32,
+    c: *mut f32,
+    start: Start,
+) {
+    // SAFETY: as in `rows`; every entry of `rows` is a row of `a`.
+    unsafe {
+        tile::<MR>(rows.len(), |m, i| *a.add(rows[i] as usize * PANEL + m), b, c, start);
+    }
+}
+
+unsafe fn tile<const MR: usize>(
+    k: usize,
+    a: impl Fn(usize, usize) -> f32,
+    b: *const f32,
+    c: *mut f32,
+    start: Start,
+) {
+    for m in 0..MR {
+        for column in 0..PANEL {
+            // SAFETY: `b` has `k` rows of the panel, `c` has `MR`, and a bias has one.
+            unsafe {
+                let to = c.add(m * PANEL + column);
+                let mut sum = match start {
+                    Start::Zero => 0.0,
+                    Start::Row(row) => *row.add(column),
+                    Start::Output => *to,
+                };
+                for i in (0..k).step_by(2) {
+                    let term = |i: usize| match i < k {
+                        true => (rounded(a(m, i)), rounded(*b.add(i * PANEL + column))),
+                        false => (0.0, 0.0),
+                    };
+                    let ((a0, b0), (a1, b1)) = (term(i), term(i + 1));
+                    sum = pair(sum, [a0, a1], [b0, b1]);
+                }
+                *to = sum;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_and_of_two_the_even_one() {
+        let bits = |x: u32| rounded(f32::from_bits(x)).to_bits();
+        assert_eq!(bits(0x3F80_0000), 0x3F80_0000);
+        assert_eq!(bits(0x3F80_7FFF), 0x3F80_0000);
+        assert_eq!(bits(0x3F80_8000), 0x3F80_0000, "halfway to the even one below");
+        assert_eq!(bits(0x3F81_8000), 0x3F82_0000, "halfway to the even one above");
+        assert_eq!(bits(0xBF80_8001), 0xBF81_0000);
+        assert_eq!(bits(0x7F7F_FFFF), 0x7F80_0000, "the largest number becomes infinite");
+        assert_eq!(bits(0x807F_FFFF), 0x8000_0000, "what is not normal is zero with its sign");
+        assert_eq!(bits(0x7F80_0000), 0x7F80_0000);
+        assert!(rounded(f32::from_bits(0x7F80_0001)).is_nan(), "its digits are not all cut off");
+    }
+
+    #[test]
+    fn the_second_term_comes_first() {
+        // 2^24 + 1 is no f32: the terms vanish one by one, or stay together.
+        let big = 16_777_216.0;
+        assert_eq!(pair(1.0, [1.0, big], [1.0, 1.0]), big);
+        assert_eq!(pair(1.0, [big, 1.0], [1.0, 1.0]), big + 2.0);
+        assert_eq!(pair(0.0, [3.0, 0.5], [-2.0, 4.0]), -4.0);
+    }
+
+    #[test]
+    fn sums_below_the_least_normal_number_are_zero() {
+        let least = f32::MIN_POSITIVE;
+        assert_eq!(multiply_add(1e-20, 1e-20, 0.0).to_bits(), 0);
+        assert_eq!(multiply_add(-1e-20, 1e-20, -0.0).to_bits(), SIGN);
+        assert_eq!(multiply_add(1.0, 1.0, least / 2.0), 1.0, "such a sum counts as zero");
+        assert_eq!(multiply_add(0.5, least, 0.5 * least).to_bits(), 0);
+        // 2^-126 - 2^-150 has 24 digits and is below; only a grid of numbers that are not normal rounds it up.
+        let below = |digits: i32| multiply_add(2f32.powi(-100), -(2f32.powi(100 - digits)), least);
+        assert_eq!(below(150).to_bits(), 0);
+        assert_eq!(below(152), least, "this one rounds up by itself");
+        assert_eq!(multiply_add(2f32.powi(-63), 2f32.powi(-63), 0.0), least);
+    }
+}

@@ -1,0 +1,188 @@
+//! Training on a device, one run or several: each is a run of its own, and their updates are one program.
+
+use crate::config::RunConfig;
+use crate::error::Error;
+use crate::resources::Resources;
+use crate::run::{Finished, Run, default_directory, refuse_content};
+use crate::track::{Target, Tracker};
+use album_train::{Event, StopFlag};
+use album_xla::{Device, DeviceName, Group};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+/// A device to train on.
+#[derive(Debug)]
+pub struct Accelerator {
+    device: Device,
+    with_data: bool,
+}
+
+impl Accelerator {
+    /// Opens a device, if one is named. With `with_data` the data will be kept there, too.
+    pub fn open(name: Option<DeviceName>, with_data: bool) -> Result<Option<Self>, Error> {
+        let device = name.map(DeviceName::open).transpose()?;
+        Ok(device.map(|device| Accelerator { device, with_data }))
+    }
+
+    /// Opens the device of this name: `xla`, or `xla:N`.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let name: DeviceName = name.parse().map_err(Error::Usage)?;
+        Ok(Accelerator { device: name.open()?, with_data: false })
+    }
+
+    /// The run, trained here alone.
+    pub fn takes(&self, run: Run) -> Result<Run, Error> {
+        run.on(&Group::new(&self.device, 1), self.with_data)
+    }
+}
+
+/// Begins runs of so many seeds, from that of the configuration on: below `out`, or where each would be by itself. All of
+/// them can be begun, or none has a directory.
+pub fn begin(
+    config: &RunConfig,
+    seeds: u64,
+    out: Option<&Path>,
+    allow_unbounded: bool,
+    resources: &Resources,
+) -> Result<Vec<Run>, Error> {
+    let mut planned: Vec<(RunConfig, PathBuf)> = Vec::new();
+    for i in 0..seeds {
+        let seed = config.seed.checked_add(i).filter(|&seed| i64::try_from(seed).is_ok());
+        let seed =
+            seed.ok_or_else(|| Error::Usage(format!("there are no {seeds} seeds from {} on", config.seed)))?;
+        let config = RunConfig { seed, ..config.clone() };
+        let path = match out {
+            Some(out) if seeds > 1 => out.join(format!("seed{seed}")),
+            Some(out) => out.to_path_buf(),
+            None => default_directory(&config),
+        };
+        refuse_content(&path)?;
+        planned.push((config, path));
+    }
+    let mut runs: Vec<Run> = Vec::new();
+    for (config, path) in planned {
+        let run = Run::begin_like(config, &path, allow_unbounded, resources, runs.first())?;
+        runs.push(run);
+    }
+    Ok(runs)
+}
+
+/// What is waited for the next update before evaluations are cut off, too, when a stop is asked for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is trained on what, and what of the data is ignored.
+pub fn introduction(runs: &[Run]) -> Result<String, Error> {
+    let mut lines = Vec::new();
+    for run in runs {
+        lines.push(run.introduction()?);
+        lines.extend(run.warnings().iter().map(|warning| format!("warning: {warning}")));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Trains to the end or until the flag is raised, several runs side by side on one device, each logged to `track`, too.
+/// `observer` is told what happens, and in which of several runs. A run that fails does not stop the others: returns the runs
+/// that ended as they should, and the first failure.
+pub fn train(
+    runs: Vec<Run>,
+    on: Option<&Accelerator>,
+    track: Option<&Target>,
+    stop: StopFlag,
+    observer: &mut (dyn FnMut(&str, &Event<'_>) + Send),
+) -> Result<(Vec<Finished>, Option<Error>), Error> {
+    if runs.len() > 1 && on.is_none() {
+        return Err(Error::Usage(
+            "several runs at once are trained on a device: expected --device xla".into(),
+        ));
+    }
+    // All stop after the same update, so that they can go on together.
+    let flags: Vec<StopFlag> = runs.iter().map(|_| StopFlag::new()).collect();
+    let raise = {
+        let (stop, flags) = (stop.clone(), flags.clone());
+        move || flags.iter().filter(|_| stop.is_set()).for_each(StopFlag::set)
+    };
+    let group = on.map(|on| (Group::with(&on.device, runs.len(), raise.clone()), on.with_data));
+    let mut ready = Vec::new();
+    for run in runs {
+        let tracker = Tracker::of_run(track, &run)?;
+        let seed = run.config().seed;
+        let run = match &group {
+            Some((group, with_data)) => run.on(group, *with_data)?,
+            None => run,
+        };
+        ready.push((run, tracker, seed));
+    }
+    let outcomes = match <[_; 1]>::try_from(ready) {
+        Ok([(run, tracker, _)]) => vec![one(run, tracker, stop, &mut |event| observer("", event))],
+        Err(ready) => {
+            let observer = Mutex::new(observer);
+            let tell = |of: &str, event: &Event<'_>| {
+                (*observer.lock().unwrap_or_else(PoisonError::into_inner))(of, event);
+            };
+            std::thread::scope(|scope| {
+                let mut threads = Vec::new();
+                for ((run, tracker, seed), flag) in ready.into_iter().zip(flags) {
+                    let (tell, of) = (&tell, format!("seed {seed}  "));
+                    threads.push(scope.spawn(move || one(run, tracker, flag, &mut |event| tell(&of, event))));
+                }
+                let mut asked: Option<Instant> = None;
+                while !threads.iter().all(|thread| thread.is_finished()) {
+                    std::thread::sleep(Duration::from_millis(50));
+                    if stop.is_set() && asked.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                        raise();
+                    }
+                }
+                let ended = "a thread of training ended before its time";
+                let end = |thread: ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|_| Err(Error::Numerical(ended.into())))
+                };
+                threads.into_iter().map(end).collect()
+            })
+        }
+    };
+    let (mut done, mut failed) = (Vec::new(), None);
+    for outcome in outcomes {
+        match outcome {
+            Ok(finished) => done.push(finished),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    Ok((done, failed))
+}
+
+fn one(
+    run: Run,
+    mut tracker: Option<Tracker>,
+    stop: StopFlag,
+    tell: &mut dyn FnMut(&Event<'_>),
+) -> Result<Finished, Error> {
+    let outcome = run.train(stop, &mut |event| {
+        tell(event);
+        let told = tracker.as_mut().map_or_else(Vec::new, |tracker| tracker.observe(event));
+        told.into_iter().for_each(|warning| tell(&Event::Warning(warning)));
+    });
+    let told = tracker.map_or_else(Vec::new, |tracker| tracker.finish(&outcome));
+    told.into_iter().for_each(|warning| tell(&Event::Warning(warning)));
+    outcome
+}
+
+/// Results below each other.
+pub fn lines(done: &[Finished]) -> String {
+    let lines = done.iter().map(|one| format!("{}: {one}", one.run.display()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether all of them reached their end.
+pub fn stopped(done: &[Finished], steps: u64) -> Result<(), Error> {
+    let stopped: Vec<&Finished> = done.iter().filter(|one| !one.result.finished).collect();
+    let Some(first) = stopped.first() else { return Ok(()) };
+    let runs: Vec<String> = stopped.iter().map(|one| one.run.display().to_string()).collect();
+    let on = if runs.len() > 1 { " --device xla" } else { "" };
+    Err(Error::Stopped(format!(
+        "stopped after step {} of {steps}; `album resume {}{on}` continues",
+        first.result.steps,
+        runs.join(" ")
+    )))
+}
