@@ -4,7 +4,7 @@ use crate::error::{DataError, Place};
 use crate::formats::table::Text;
 use crate::source::chunk::Chunk;
 use crate::source::layout::{Layout, Slot};
-use crate::source::log::{LogFile, Part, Values};
+use crate::source::log::{LogFile, Part, Stop, Values};
 
 /// Turns the parts of one file into rows.
 pub(crate) struct Builder<'a> {
@@ -69,7 +69,7 @@ impl<'a> Builder<'a> {
                 Values::F64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::I64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::Bool(v) => to.extend(v.iter().map(|&x| f32::from(u8::from(x)))),
-                Values::Text(v) => return Err(self.text(part, *column, 0, v, "a number")),
+                Values::Text(v) => return Err(self.no_number(part, *column, v)),
             }
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl<'a> Builder<'a> {
                 Values::Bool(v) => place!(v, |x: bool| f32::from(u8::from(x))),
                 Values::Text(v) => {
                     let Some(categories) = &slot.categories else {
-                        return Err(self.text(part, column, 0, v, "a number"));
+                        return Err(self.no_number(part, column, v));
                     };
                     let places: Vec<_> =
                         v.categories.iter().map(|text| categories.binary_search(text)).collect();
@@ -132,7 +132,10 @@ impl<'a> Builder<'a> {
             Values::I64(v) => flags!(v, 0, 1),
             Values::F32(v) => flags!(v, 0.0, 1.0),
             Values::F64(v) => flags!(v, 0.0, 1.0),
-            Values::Text(v) => return Err(self.text(part, column, 0, v, EXPECTED)),
+            Values::Text(v) => {
+                let is_flag = |label: &str| ["0", "1", "true", "false"].contains(&&*label.to_lowercase());
+                return Err(self.misfit(part, column, v, EXPECTED, is_flag));
+            }
         }
         Ok(())
     }
@@ -157,7 +160,9 @@ impl<'a> Builder<'a> {
                 to.extend(v.iter().map(|&x| i64::from(x)));
                 Ok(())
             }
-            Values::Text(v) => Err(self.text(part, column, 0, v, EXPECTED)),
+            Values::Text(v) => {
+                Err(self.misfit(part, column, v, EXPECTED, |label| label.parse::<i64>().is_ok()))
+            }
         }
     }
 
@@ -178,6 +183,44 @@ impl<'a> Builder<'a> {
             found: found.to_owned(),
             expected,
         }
+    }
+
+    fn no_number(&self, part: &Part, column: usize, text: &Text) -> DataError {
+        self.misfit(part, column, text, "a number", |label| label.parse::<f64>().is_ok())
+    }
+
+    /// One cell that does not fit makes text of a whole column: names that cell, which may lie in a later part.
+    fn misfit(
+        &self,
+        part: &Part,
+        column: usize,
+        text: &Text,
+        expected: &'static str,
+        fits: impl Fn(&str) -> bool,
+    ) -> DataError {
+        let odd = |text: &Text| text.codes.iter().position(|&code| !fits(&text.categories[code as usize]));
+        if let Some(row) = odd(text) {
+            return self.text(part, column, row, text, expected);
+        }
+        let mut found = None;
+        let name = &self.layout.names[column];
+        if let Some(field) = self.table.fields().iter().position(|field| field.name == *name) {
+            let mut look = |later: Part| match &later.columns[..] {
+                [Values::Text(text)] => match odd(text) {
+                    Some(row) => {
+                        found = Some(self.text(&later, column, row, text, expected));
+                        Err(Stop::Enough)
+                    }
+                    None => Ok(()),
+                },
+                _ => Err(Stop::Enough),
+            };
+            // What stops it is either the cell or a worse error, which reading on would have met.
+            if let Err(Stop::Data(error)) = self.table.visit(&[field], &mut look) {
+                return error;
+            }
+        }
+        found.unwrap_or_else(|| self.text(part, column, 0, text, expected))
     }
 
     fn text(&self, part: &Part, column: usize, row: usize, text: &Text, expected: &'static str) -> DataError {
