@@ -1,14 +1,14 @@
 """Import of a log against the usual libraries reading the same file, and `album solve` by the number of rows.
 
-    python import_speed.py ALBUM OUT [--rows 1000000] [--rounds 5] [--solve 5,50]
+    python import_speed.py ALBUM OUT [--rows 1000000] [--rounds 5] [--solve 5,50] [--bootstrap 200]
 
 ALBUM is a release build. Times are of whole processes for album (with start, checks, hashes and files on disk) and of the
-read call alone for the peers (arrays in memory); rounds are interleaved, medians and their ratios are printed. `--solve`
-takes numbers of rows in millions. Needs numpy, pandas, pyarrow and h5py.
+read call alone for the peers (arrays in memory); rounds are interleaved, medians and their ratios are printed. Ratios are
+of processor time, which a busy machine changes least. `--solve` takes numbers of rows in millions. Needs numpy, pandas,
+pyarrow and h5py.
 """
 
 import argparse
-import os
 import shutil
 import statistics
 import subprocess
@@ -59,30 +59,43 @@ PEERS = {
 
 def timed(work):
     """Seconds on the clock and of processor time."""
-    clock, before = time.perf_counter(), os.times()
+    clock, cpu = time.perf_counter(), time.process_time()
     work()
-    after = os.times()
-    cpu = sum(after[:4]) - sum(before[:4])
-    return time.perf_counter() - clock, cpu
+    return time.perf_counter() - clock, time.process_time() - cpu
 
 
-def imports(album, out, rounds):
-    print("| file | album, clock (s) | album, processor (s) | peer | clock (s) | processor (s) | ratio (clock) |\n|---|---|---|---|---|---|---|")
+def run(command):
+    """Seconds on the clock and of processor time, and the peak of memory in MB, of another process."""
+    clock = time.perf_counter()
+    # GNU time forks from a small process; a child of this one would begin with its peak of memory.
+    done = subprocess.run(["/usr/bin/time", "-q", "-f", "%U %S %M", *map(str, command)], capture_output=True, text=True)
+    seconds = time.perf_counter() - clock
+    if done.returncode:
+        raise SystemExit(f"{command}\n{done.stderr}")
+    user, system, memory = map(float, done.stderr.split("\n")[-2].split())
+    return seconds, user + system, memory / 1024
+
+
+def imports(album, out, rows, rounds):
+    arrays = rows * (WIDTH + 5) * 4 / 2**20
+    print(f"{rows:,} rows, {arrays:.0f} MB as arrays\n")
+    print("| file | album, processor (s) | peer | processor (s) | ratio | clock, album and peer (s) | peak memory of album (MB) |")
+    print("|---|---|---|---|---|---|---|")
     for name, (peer, read) in PEERS.items():
         ours, theirs = [], []
         for _ in range(rounds):
             target = out / "imported"
             shutil.rmtree(target, ignore_errors=True)
-            command = [album, "data", "import", out / name, "--out", target]
-            ours.append(timed(lambda: subprocess.run(command, check=True, capture_output=True)))
+            ours.append(run([album, "data", "import", out / name, "--out", target]))
             theirs.append(timed(lambda: read(out / name)))
         median = lambda times, i: statistics.median(t[i] for t in times)
-        ratio = statistics.median(a[0] / b[0] for a, b in zip(ours, theirs))
-        print(f"| {name} | {median(ours, 0):.2f} | {median(ours, 1):.2f} | {peer} | {median(theirs, 0):.2f} | {median(theirs, 1):.2f} | {ratio:.2f} |", flush=True)
+        ratio = statistics.median(a[1] / b[1] for a, b in zip(ours, theirs))
+        print(f"| {name} | {median(ours, 1):.2f} | {peer} | {median(theirs, 1):.2f} | {ratio:.2f} | "
+              f"{median(ours, 0):.2f}, {median(theirs, 0):.2f} | {median(ours, 2):.0f} |", flush=True)
 
 
-def solve(album, out, millions):
-    print("| rows | seconds | microseconds a row |\n|---|---|---|")
+def solve(album, out, millions, bootstrap):
+    print("| rows | options | clock (s) | processor (s) | processor, microseconds a row | peak memory (MB) |\n|---|---|---|---|---|---|")
     for count in millions:
         path, rows = out / "table.parquet", count * 1_000_000
         rng, writer, part = np.random.default_rng(0), None, 1_000_000
@@ -98,9 +111,12 @@ def solve(album, out, millions):
             writer = writer or pq.ParquetWriter(path, table.schema)
             writer.write_table(table)
         writer.close()
-        command = [album, "solve", path, "--state", "state", "--action", "action", "--reward", "reward", "--episode", "episode", "--out", out / "policy.parquet"]
-        seconds, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
-        print(f"| {count}M | {seconds:.1f} | {seconds / count:.2f} |", flush=True)
+        command = [album, "solve", path, "--state", "state", "--action", "action", "--reward", "reward", "--episode", "episode",
+                   "--out", out / "policy.parquet"]
+        for options in [[], ["--bootstrap", bootstrap]] if bootstrap else [[]]:
+            seconds, cpu, memory = run(command + options)
+            text = " ".join(map(str, options))
+            print(f"| {count}M | {text} | {seconds:.1f} | {cpu:.1f} | {cpu / count:.2f} | {memory:.0f} |", flush=True)
         path.unlink()
 
 
@@ -111,13 +127,14 @@ def main():
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--solve", default="")
+    parser.add_argument("--bootstrap", type=int, default=0)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.rounds:
         write(given.out, given.rows)
-        imports(given.album, given.out, given.rounds)
+        imports(given.album, given.out, given.rows, given.rounds)
     if given.solve:
-        solve(given.album, given.out, [int(count) for count in given.solve.split(",")])
+        solve(given.album, given.out, [int(count) for count in given.solve.split(",")], given.bootstrap)
 
 
 if __name__ == "__main__":

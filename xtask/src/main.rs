@@ -123,7 +123,6 @@ fn run(what: &str, mut command: Command) -> Result<(), String> {
     Ok(())
 }
 
-<<<<<<< HEAD
 /// The same for a command that runs beside others: its output is returned, or in the error.
 fn captured(what: &str, mut command: Command) -> Result<String, String> {
     let start = Instant::now();
@@ -136,10 +135,7 @@ fn captured(what: &str, mut command: Command) -> Result<String, String> {
     Ok(format!("== {what}\n{said}== {what}: done in {:.0} s\n", start.elapsed().as_secs_f64()))
 }
 
-/// Whether a program is there and says so.
-=======
 /// Whether a program can be run successfully.
->>>>>>> 6310b23d66a5308dcf12c4950cc7178c3337cb1a
 fn answers(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

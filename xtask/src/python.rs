@@ -53,14 +53,9 @@ impl Environment {
     }
 }
 
-<<<<<<< HEAD
 /// Builds the package album_rl from what the workspace's tests have compiled, installs it and runs its tests; what they
 /// said.
 pub fn test_package(interpreter: &Path, log: &Path) -> Result<String, String> {
-=======
-/// Builds the package album_rl from the artefacts of the workspace's tests, installs it and runs its tests.
-pub fn test_package(interpreter: &Path, log: &Path) -> Result<(), String> {
->>>>>>> 6310b23d66a5308dcf12c4950cc7178c3337cb1a
     let wheels = target().join("wheels");
     let _ = fs::remove_dir_all(&wheels);
     let mut maturin = python(interpreter, &["maturin", "build", "--quiet", "--compatibility", "linux"]);

@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 
 use album_base::rng;
 
-/// Draws transitions uniformly with replacement.
+/// Draws transitions with replacement: each of them, or each group of them, equally often.
 ///
 /// The draws of a step are a pure function of the seed and the step, computed without those before: a resumed
 /// run needs only its step. Every step has its own ChaCha stream under the key of the stream `sampler`, in
@@ -21,7 +21,15 @@ use album_base::rng;
 #[derive(Debug, Clone)]
 pub struct Sampler {
     key: ChaCha8Rng,
-    transitions: usize,
+    draws: Draws,
+}
+
+#[derive(Debug, Clone)]
+enum Draws {
+    /// Of this many transitions.
+    Even(usize),
+    /// Of a group, then of its transitions. They lie in `members[starts[group]..starts[group + 1]]`.
+    Groups { members: Vec<u32>, starts: Vec<usize> },
 }
 
 impl Sampler {
@@ -32,14 +40,43 @@ impl Sampler {
     /// If there are none.
     pub fn new(seed: u64, transitions: usize) -> Self {
         assert!(transitions > 0, "there is nothing to draw from");
-        Self { key: rng::stream(seed, "sampler"), transitions }
+        Self { key: rng::stream(seed, "sampler"), draws: Draws::Even(transitions) }
+    }
+
+    /// Draws each group equally often, and each transition of a group as often as the others. `group_of` has the
+    /// group of every transition; groups are numbered from 0.
+    ///
+    /// # Panics
+    ///
+    /// If there are no transitions, or more than 2^32.
+    pub fn balanced(seed: u64, group_of: &[u32]) -> Self {
+        assert!(!group_of.is_empty(), "there is nothing to draw from");
+        assert!(u32::try_from(group_of.len()).is_ok(), "too many transitions to number them in 32 bits");
+        let mut members: Vec<u32> = (0..group_of.len() as u32).collect();
+        members.sort_by_key(|&transition| group_of[transition as usize]);
+        let group = |&transition: &u32| group_of[transition as usize];
+        let sizes = members.chunk_by(|a, b| group(a) == group(b)).map(<[u32]>::len);
+        let ends = sizes.scan(0, |end, size| {
+            *end += size;
+            Some(*end)
+        });
+        let starts = std::iter::once(0).chain(ends).collect();
+        Self { key: rng::stream(seed, "sampler"), draws: Draws::Groups { members, starts } }
     }
 
     /// The transitions of one step.
     pub fn fill(&self, step: u64, indices: &mut [usize]) {
         let mut rng = self.key.clone();
         rng.set_stream(step);
-        indices.fill_with(|| rng::below(&mut rng, self.transitions as u64) as usize);
+        let mut below = |n: usize| rng::below(&mut rng, n as u64) as usize;
+        indices.fill_with(|| match &self.draws {
+            Draws::Even(transitions) => below(*transitions),
+            Draws::Groups { members, starts } => {
+                let group = below(starts.len() - 1);
+                let (first, end) = (starts[group], starts[group + 1]);
+                members[first + below(end - first)] as usize
+            }
+        });
     }
 }
 
@@ -61,6 +98,27 @@ mod tests {
         assert_eq!(draw(0, 1, 1_000_000), [87688, 117557, 800137, 306432, 356201, 228441]);
         assert_eq!(draw(7, 999_999, 1_000_000), [629352, 108640, 358148, 528017, 498727, 220135]);
         assert_eq!(draw(u64::MAX, u64::MAX, 12_345), [11482, 5383, 8616, 10987, 1512, 1828]);
+    }
+
+    #[test]
+    fn groups_are_drawn_equally_often() {
+        // One transition of group 1 among 999 of group 0 and 24 of group 2.
+        let group_of: Vec<u32> =
+            (0..1024).map(|t| if t == 500 { 1 } else { 2 * u32::from(t >= 1000) }).collect();
+        let sampler = Sampler::balanced(3, &group_of);
+        let (mut groups, mut last, mut batch) = ([0u32; 3], [0u32; 24], [0; 300]);
+        for step in 0..1000 {
+            sampler.fill(step, &mut batch);
+            for &t in &batch {
+                groups[group_of[t] as usize] += 1;
+                if t >= 1000 {
+                    last[t - 1000] += 1;
+                }
+            }
+        }
+        // Five standard deviations.
+        assert!(groups.iter().all(|&n| n.abs_diff(100_000) < 1300), "{groups:?}");
+        assert!(last.iter().all(|&n| n.abs_diff(100_000 / 24) < 330), "{last:?}");
     }
 
     #[test]

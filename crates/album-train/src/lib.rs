@@ -46,6 +46,7 @@
 //! let result = Trainer {
 //!     agent: &mut agent,
 //!     dataset: &dataset,
+//!     groups: None,
 //!     held_out: None,
 //!     run: &run,
 //!     identity: &Identity::new("a walk", "album", seed, &dataset, text),

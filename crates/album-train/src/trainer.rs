@@ -105,6 +105,8 @@ pub struct Trainer<'a> {
     pub agent: &'a mut dyn Agent,
     /// The training data.
     pub dataset: &'a Dataset,
+    /// The group of each transition, where updates see groups equally often; otherwise all transitions are alike.
+    pub groups: Option<Vec<u32>>,
     /// Held-out data; the agent's metrics on it are logged beside those of training.
     pub held_out: Option<&'a Dataset>,
     /// The run directory.
@@ -149,7 +151,10 @@ impl Trainer<'_> {
         let mut logs = Logs::open(self.run, &progress.logs, &mut warnings)?;
         warnings.into_iter().for_each(|warning| (self.observer)(&Event::Warning(warning)));
 
-        let sampler = Sampler::new(self.identity.seed, self.dataset.len());
+        let sampler = match &self.groups {
+            Some(groups) => Sampler::balanced(self.identity.seed, groups),
+            None => Sampler::new(self.identity.seed, self.dataset.len()),
+        };
         let mut batch = segments.batch(self.dataset, self.agent.batch_size());
         let mut metrics = Metrics::new();
         let mut validation = self.held_out.map(|held_out| Assessor::new(self.agent, held_out)).transpose()?;

@@ -11,6 +11,7 @@ use album_base::files::{self, Links};
 use album_base::suggest;
 use album_data::{Format, Source};
 use album_envs::EnvSpec;
+use album_tabular::Coefficients;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -109,6 +110,30 @@ pub struct TrainConfig {
     /// Fraction of the episodes held out and logged as `validation/*`; 0 uses the validation file beside the
     /// data, if there is one.
     pub holdout: f64,
+    /// Which transitions an update sees. Left out of files where it is the default, so that older runs stay what they are.
+    #[serde(skip_serializing_if = "Sampling::is_default")]
+    pub sampling: Sampling,
+}
+
+/// What updates see equally often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sampling {
+    /// Every transition.
+    #[default]
+    Transitions,
+    /// Every pair of a state and an action, however often it was recorded.
+    Pairs,
+}
+
+impl Sampling {
+    fn is_default(&self) -> bool {
+        *self == Sampling::default()
+    }
+
+    pub(crate) fn to_value(self) -> Result<toml::Value, Error> {
+        toml::Value::try_from(self).map_err(|e| Error::Config(e.to_string()))
+    }
 }
 
 impl Default for TrainConfig {
@@ -124,6 +149,7 @@ impl Default for TrainConfig {
             keep_best: false,
             patience: 0,
             holdout: 0.0,
+            sampling: Sampling::default(),
         }
     }
 }
@@ -147,9 +173,12 @@ fn preset(
     if preset == Preset::Own
         && let Some((data, usual)) = problem.untuned()?
     {
-        let Chosen { gamma, reward_scale, k, steps, holdout, discrete_policy, averaged, mut why } =
-            Chosen::from_data(&data, gamma.or(usual));
         let known = kind.defaults()?;
+        let coefficients = toml::Value::Table(known.clone()).try_into();
+        let coefficients: Coefficients = coefficients.map_err(|e| Error::Config(e.to_string()))?;
+        let chosen_now = Chosen::from_data(&data, gamma.or(usual), &coefficients)?;
+        let Chosen { gamma, reward_scale, k, steps, holdout, discrete_policy, averaged, held_up, mut why } =
+            chosen_now;
         settings.insert("gamma".into(), gamma.into());
         settings.insert("reward_scale".into(), reward_scale.into());
         if let Some(policy) = discrete_policy.filter(|_| known.contains_key("discrete_policy")) {
@@ -165,6 +194,14 @@ fn preset(
         if known.contains_key("k") {
             settings.insert("k".into(), toml::Value::Integer(k as i64));
         }
+        let mut sampling = Sampling::default();
+        if let Some(held_up) = held_up.filter(|_| known.contains_key("omega_q")) {
+            sampling = held_up.sampling;
+            let omegas = [("omega_q", held_up.omega_q.into()), ("omega_v", held_up.omega_v.into())];
+            settings.extend(omegas.iter().cloned().map(|(key, value)| (key.to_owned(), value)));
+            let values = [("sampling", sampling.to_value()?)].into_iter().chain(omegas);
+            why.push(Reason::new(values, held_up.why));
+        }
         let period = |parts: u64| toml::Value::Integer((steps / parts) as i64);
         table.insert(
             "train".into(),
@@ -175,6 +212,7 @@ fn preset(
                 ("eval_episodes".to_owned(), toml::Value::Integer(20)),
                 ("save_every".to_owned(), period(10)),
                 ("holdout".to_owned(), holdout.into()),
+                ("sampling".to_owned(), sampling.to_value()?),
             ])),
         );
         chosen = why;
@@ -317,7 +355,11 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         train: TrainConfig::default(),
         settings,
     };
-    let mut layers = Layers::over(base.to_table()?);
+    let mut table = base.to_table()?;
+    if let Some(train) = table.get_mut("train").and_then(toml::Value::as_table_mut) {
+        train.insert("sampling".into(), base.train.sampling.to_value()?);
+    }
+    let mut layers = Layers::over(table);
     layers.overridden = overridden;
     layers.merge(preset, "preset")?;
     if let Some((mut table, place)) = file {

@@ -32,16 +32,19 @@ pub struct Compared {
     pub mean_policy_value: f64,
 }
 
+/// The exact values of the data; `None` where actions are continuous or states do not repeat.
+pub(crate) fn truth(data: &Dataset, gamma: f64) -> Result<Option<Truth>, Error> {
+    if !matches!(data.action_space(), ActionSpace::Discrete { .. }) {
+        return Ok(None);
+    }
+    let truth = Truth::of(data, gamma)?;
+    Ok((truth.states() <= STATES.min(data.len() / 2)).then_some(truth))
+}
+
 impl Exact {
     /// `None` if actions are continuous or states do not repeat.
     pub fn of(data: &Dataset, gamma: f64) -> Result<Option<Self>, Error> {
-        if !matches!(data.action_space(), ActionSpace::Discrete { .. }) {
-            return Ok(None);
-        }
-        let truth = Truth::of(data, gamma)?;
-        if truth.states() > STATES.min(data.len() / 2) {
-            return Ok(None);
-        }
+        let Some(truth) = truth(data, gamma)? else { return Ok(None) };
         let dim = data.observation_dim();
         let observations = (0..truth.states()).flat_map(|state| truth.observation(state).to_vec()).collect();
         Ok(Some(Exact { truth, observations, dim }))

@@ -88,13 +88,14 @@ pub mod setup;
 pub mod setup_xla;
 pub mod sizes;
 pub mod solve;
+mod support;
 pub mod together;
 pub mod track;
 pub mod verify;
 mod video;
 
 pub use album_data::{Dataset, Rows};
-pub use config::{Overrides, Preset, Resolved, RunConfig, TrainConfig};
+pub use config::{Overrides, Preset, Resolved, RunConfig, Sampling, TrainConfig};
 pub use differences::Differences;
 pub use error::Error;
 pub use exact::Compared;

@@ -1,9 +1,13 @@
 //! People's own data: a log, perhaps an environment, and hyperparameters that suit it without tuning.
 
-use crate::config::RunConfig;
+use crate::config::{RunConfig, Sampling};
 use crate::error::Error;
+use crate::exact;
+use crate::support::{Seen, Support};
 use album_data::{ActionSpace, Dataset, Format, Source, SourceData};
 use album_envs::EnvSpec;
+use album_tabular::Coefficients;
+use album_tabular::truth::Truth;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -90,7 +94,41 @@ pub(crate) struct Chosen {
     pub discrete_policy: Option<&'static str>,
     /// Whether ALBUM's learning rates stay as they are and its policy is an average over updates.
     pub averaged: bool,
+    /// What a critic of hinges needs, where the data seldom takes the best paths.
+    pub held_up: Option<HeldUp>,
     pub why: Vec<Reason>,
+}
+
+/// What lets penalties hold the values up (see [`Support`]).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HeldUp {
+    pub sampling: Sampling,
+    pub omega_q: f64,
+    pub omega_v: f64,
+    pub why: String,
+}
+
+impl HeldUp {
+    /// Nothing where the coefficients do as they are.
+    fn new(truth: &Truth, data: &Dataset, c: &Coefficients, k: usize) -> Option<Self> {
+        let support = Support::new(truth, data, k);
+        let recorded = support.load(c, Seen::AsRecorded);
+        if recorded <= 1.0 || !recorded.is_finite() {
+            return None;
+        }
+        let equally = support.load(c, Seen::Equally);
+        let (sampling, load) = if equally < recorded {
+            (Sampling::Pairs, equally.max(1.0))
+        } else {
+            (Sampling::Transitions, recorded)
+        };
+        let why = format!(
+            "the data takes its best paths so seldom that penalties would have to be {} times as large",
+            three_digits(recorded)
+        );
+        let [omega_q, omega_v] = [c.omega_q, c.omega_v].map(|omega| three_digits(omega / load));
+        Some(HeldUp { sampling, omega_q, omega_v, why })
+    }
 }
 
 /// Values that were chosen together, and why.
@@ -112,6 +150,7 @@ impl Reason {
     pub fn line(&self, config: &RunConfig) -> Option<String> {
         let stands = |(key, value): &&(&'static str, toml::Value)| match *key {
             "steps" => value.as_integer() == Some(config.train.steps as i64),
+            "sampling" => config.train.sampling.to_value().ok().as_ref() == Some(value),
             key => config.settings.get(key) == Some(value),
         };
         let written = |(key, value): &(&'static str, toml::Value)| match value.as_str() {
@@ -134,8 +173,8 @@ const RETURN_SIZE: f64 = 10.0;
 pub(crate) const ACTOR_AVERAGE: f64 = 0.001;
 
 impl Chosen {
-    /// Values that suit the data; `gamma` where it is given.
-    pub fn from_data(data: &Dataset, gamma: Option<f64>) -> Self {
+    /// Values that suit the data and the agent's coefficients; `gamma` where it is given.
+    pub fn from_data(data: &Dataset, gamma: Option<f64>, c: &Coefficients) -> Result<Self, Error> {
         let episodes = data.episodes();
         let longest = (0..episodes.len()).map(|episode| episodes.length(episode)).max().unwrap_or(1);
         let mut why = Vec::new();
@@ -147,19 +186,28 @@ impl Chosen {
             why.push(Reason::new([("gamma", gamma.into())], reason));
             gamma
         });
-        let (reward_scale, size) = reward_scale(data, gamma);
-        let reason = format!("95 % of the discounted returns are within ±{}", three_digits(size));
-        why.push(Reason::new([("reward_scale", reward_scale.into())], reason));
+        let (discrete, repeat) =
+            (matches!(data.action_space(), ActionSpace::Discrete { .. }), states_repeat(data));
+        let truth = if repeat { exact::truth(data, gamma)? } else { None };
         let k = (longest / 2).clamp(1, 10);
+        let held_up = truth.as_ref().and_then(|truth| HeldUp::new(truth, data, c, k));
+        let (what, (reward_scale, size)) = match &truth {
+            // Returns say little about the best values of data that is far from them.
+            Some(truth) if held_up.is_some() => {
+                let values = truth.state_of_transition().iter().map(|&state| truth.v(state as usize));
+                ("best values in the data", scale_of(values))
+            }
+            _ => ("discounted returns", reward_scale(data, gamma)),
+        };
+        let reason = format!("95 % of the {what} are within ±{}", three_digits(size));
+        why.push(Reason::new([("reward_scale", reward_scale.into())], reason));
         let steps = (PASSES * data.len() / BATCH).clamp(STEPS[0], STEPS[1]) as u64 / 1000 * 1000;
         let counts = [("k", toml::Value::Integer(k as i64)), ("steps", toml::Value::Integer(steps as i64))];
         why.push(Reason::new(counts, format!("{} transitions", data.len())));
         let with_steps = (0..episodes.len()).filter(|&episode| episodes.length(episode) > 0).count();
         let holdout = if with_steps >= 10 { 0.1 } else { 0.0 };
-        let (discrete, repeat) =
-            (matches!(data.action_space(), ActionSpace::Discrete { .. }), states_repeat(data));
         let discrete_policy = discrete.then_some(if repeat { "best" } else { "awr" });
-        Chosen {
+        Ok(Chosen {
             gamma,
             reward_scale,
             k,
@@ -167,16 +215,26 @@ impl Chosen {
             holdout,
             discrete_policy,
             averaged: !discrete && !repeat,
+            held_up,
             why,
-        }
+        })
     }
 }
 
 /// The factor that brings returns to a size that networks reach soon, and the 95th percentile of their size without it.
 pub(crate) fn reward_scale(data: &Dataset, gamma: f64) -> (f64, f64) {
-    let mut sizes: Vec<f64> = data.returns_to_go(gamma).into_iter().map(f64::abs).collect();
+    scale_of(data.returns_to_go(gamma).into_iter())
+}
+
+/// The same of any values. Where nearly all are 0, the others count.
+fn scale_of(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let mut sizes: Vec<f64> = values.map(f64::abs).collect();
     sizes.sort_by(f64::total_cmp);
-    let size = sizes.get(sizes.len() * 95 / 100).copied().unwrap_or(0.0);
+    let most = |sizes: &[f64]| sizes.get(sizes.len() * 95 / 100).copied().unwrap_or(0.0);
+    let size = match most(&sizes) {
+        0.0 => most(&sizes[sizes.partition_point(|&size| size == 0.0)..]),
+        size => size,
+    };
     (if size > 0.0 { three_digits(RETURN_SIZE / size) } else { 1.0 }, size)
 }
 
@@ -213,13 +271,17 @@ mod tests {
         .unwrap()
     }
 
+    fn chosen(data: &Dataset, gamma: Option<f64>) -> Chosen {
+        Chosen::from_data(data, gamma, &Coefficients::default()).unwrap()
+    }
+
     #[test]
     fn what_is_chosen_follows_the_data() {
-        let chosen = Chosen::from_data(&walk(20, 50, -3.0), None);
+        let tenfold = chosen(&walk(20, 50, -30.0), None);
+        let given = chosen(&walk(3, 6, 0.0), Some(0.5));
+        let chosen = chosen(&walk(20, 50, -3.0), None);
         assert_eq!((chosen.gamma, chosen.k, chosen.steps, chosen.holdout), (0.98, 10, 10_000, 0.1));
-        let tenfold = Chosen::from_data(&walk(20, 50, -30.0), None);
         assert!((chosen.reward_scale / tenfold.reward_scale - 10.0).abs() < 0.01);
-        let given = Chosen::from_data(&walk(3, 6, 0.0), Some(0.5));
         assert_eq!((given.gamma, given.reward_scale, given.k, given.holdout), (0.5, 1.0, 3, 0.0));
         assert_eq!(given.discrete_policy, None);
     }
@@ -242,13 +304,57 @@ mod tests {
                 .map(|discrete| (discrete, rows))
                 .unwrap()
         };
-        let averaged =
-            |distinct| Chosen::from_data(&Dataset::from_rows(data(distinct).1).unwrap(), None).averaged;
+        let averaged = |distinct| chosen(&Dataset::from_rows(data(distinct).1).unwrap(), None).averaged;
         assert!(averaged(true) && !averaged(false));
         let data = |distinct| data(distinct).0;
-        assert!(!Chosen::from_data(&data(true), None).averaged);
-        assert_eq!(Chosen::from_data(&data(true), None).discrete_policy, Some("awr"));
-        assert_eq!(Chosen::from_data(&data(false), None).discrete_policy, Some("best"));
+        assert!(!chosen(&data(true), None).averaged);
+        assert_eq!(chosen(&data(true), None).discrete_policy, Some("awr"));
+        assert_eq!(chosen(&data(false), None).discrete_policy, Some("best"));
+    }
+
+    /// Walks in a corridor of states 0 to 9 that nearly always give up at once; the end of the corridor pays.
+    fn corridor(give_up: usize) -> Dataset {
+        let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
+        let mut push = |s: usize, a: f32, r: f32, mask: f32, end: bool| {
+            rows.observations.push(s as f32);
+            rows.actions.push(a);
+            rows.rewards.push(r);
+            rows.masks.push(mask);
+            rows.terminals.push(end);
+        };
+        for walk in 0..10 * give_up {
+            push(walk % 10, 0.0, 0.0, 0.0, false);
+            push(11, 0.0, 0.0, 1.0, true);
+        }
+        (0..10).for_each(|s| {
+            push(s, 1.0, if s == 9 { 0.2 } else { 0.0 }, if s == 9 { 0.0 } else { 1.0 }, false)
+        });
+        push(11, 0.0, 0.0, 1.0, true);
+        Dataset::in_space(rows, ActionSpace::Discrete { n: 2 }).unwrap()
+    }
+
+    #[test]
+    fn where_the_best_paths_are_rare_pairs_are_seen_equally_often_and_the_objective_weighs_less() {
+        let rare = chosen(&corridor(100), Some(0.95));
+        // By the returns alone the scale would be 1: 95 % of them are 0.
+        assert!((rare.reward_scale * 0.2 - 10.0).abs() < 0.1, "{}", rare.reward_scale);
+        let held = rare.held_up.unwrap();
+        assert_eq!(held.sampling, Sampling::Pairs);
+        let paper = Coefficients::default();
+        assert!(held.omega_q <= paper.omega_q && held.omega_v <= paper.omega_v);
+        let held_up = Coefficients { omega_q: held.omega_q, omega_v: held.omega_v, ..paper };
+        let (data, k) = (corridor(100), rare.k);
+        let truth = Truth::of(&data, 0.95).unwrap();
+        let support = Support::new(&truth, &data, k);
+        assert!(support.load(&held_up, Seen::Equally) < 1.01 && support.load(&paper, Seen::AsRecorded) > 1.0);
+        assert_eq!(chosen(&corridor(1), Some(0.95)).held_up, None);
+    }
+
+    #[test]
+    fn returns_that_are_nearly_all_zero_have_the_scale_of_the_others() {
+        assert_eq!(scale_of((0..100).map(|i| if i == 7 { -2.0 } else { 0.0 })), (5.0, 2.0));
+        assert_eq!(scale_of([0.0, 0.0].into_iter()), (1.0, 0.0));
+        assert_eq!(scale_of(std::iter::empty()), (1.0, 0.0));
     }
 
     #[test]

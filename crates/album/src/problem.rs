@@ -184,6 +184,14 @@ impl Problem {
             Problem::Ogbench(task) => task,
             Problem::Own(own) => {
                 let SourceData { dataset, warnings, .. } = own.read()?.clone();
+                let only = dataset.action(0);
+                if (1..dataset.len()).all(|t| dataset.action(t) == only) {
+                    return Err(Error::Load(format!(
+                        "{}: found the same action in all {} transitions, expected at least two to choose between",
+                        own.name,
+                        dataset.len()
+                    )));
+                }
                 return whole(dataset, warnings);
             }
             Problem::MudWorld(world) => return whole(world.data()?, Vec::new()),

@@ -2,7 +2,7 @@
 
 mod text;
 
-use crate::config::{self, RunConfig, TrainConfig};
+use crate::config::{self, RunConfig, Sampling, TrainConfig};
 use crate::differences::Differences;
 use crate::error::Error;
 use crate::exact::Exact;
@@ -16,6 +16,7 @@ use album_base::files::{self, Links};
 use album_data::{ActionSpace, Dataset, Segments};
 use album_envs::EnvPool;
 use album_nn::Pool;
+use album_tabular::JoinedStates;
 use album_train::checkpoint::{self, Checkpoint, Progress};
 use album_train::{
     Evaluator, Event, Identity, Probe, Records, RunDir, RunResult, Schedule, StopFlag, TrainError, Trainer,
@@ -196,6 +197,7 @@ impl Run {
         let result = Trainer {
             agent: &mut self.agent,
             dataset: &self.loaded.data,
+            groups: groups(self.config.train.sampling, &self.loaded.data),
             held_out: self.loaded.held_out.as_ref(),
             run: &self.directory,
             identity: &identity,
@@ -449,6 +451,14 @@ fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Re
 
 fn load(config: &RunConfig) -> Result<Loaded, Error> {
     config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)
+}
+
+/// What updates see equally often, where it is not every transition.
+fn groups(sampling: Sampling, data: &Dataset) -> Option<Vec<u32>> {
+    match sampling {
+        Sampling::Transitions => None,
+        Sampling::Pairs => Some(JoinedStates::new(data).pairs),
+    }
 }
 
 /// When to log, evaluate and save. Even a short run gets at least twenty points per curve.

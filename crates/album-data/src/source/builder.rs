@@ -4,7 +4,7 @@ use crate::error::{DataError, Place};
 use crate::formats::table::Text;
 use crate::source::chunk::Chunk;
 use crate::source::layout::{Layout, Slot};
-use crate::source::log::{LogFile, Part, Values};
+use crate::source::log::{LogFile, Part, Stop, Values};
 
 /// Turns the parts of one file into rows.
 pub(crate) struct Builder<'a> {
@@ -69,7 +69,7 @@ impl<'a> Builder<'a> {
                 Values::F64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::I64(v) => to.extend(v.iter().map(|&x| x as f32)),
                 Values::Bool(v) => to.extend(v.iter().map(|&x| f32::from(u8::from(x)))),
-                Values::Text(v) => to.extend(self.parsed(part, *column, v, "a number")?.map(|x| x as f32)),
+                Values::Text(v) => return Err(self.no_number(part, *column, v)),
             }
             return Ok(());
         }
@@ -94,9 +94,7 @@ impl<'a> Builder<'a> {
                 Values::Bool(v) => place!(v, |x: bool| f32::from(u8::from(x))),
                 Values::Text(v) => {
                     let Some(categories) = &slot.categories else {
-                        let numbers: Vec<f64> = self.parsed(part, column, v, "a number")?.collect();
-                        place!(numbers, |x: f64| x as f32);
-                        continue;
+                        return Err(self.no_number(part, column, v));
                     };
                     let places: Vec<_> =
                         v.categories.iter().map(|text| categories.binary_search(text)).collect();
@@ -134,7 +132,10 @@ impl<'a> Builder<'a> {
             Values::I64(v) => flags!(v, 0, 1),
             Values::F32(v) => flags!(v, 0.0, 1.0),
             Values::F64(v) => flags!(v, 0.0, 1.0),
-            Values::Text(v) => flags!(self.parsed(part, column, v, EXPECTED)?.collect::<Vec<_>>(), 0.0, 1.0),
+            Values::Text(v) => {
+                let is_flag = |label: &str| ["0", "1", "true", "false"].contains(&&*label.to_lowercase());
+                return Err(self.misfit(part, column, v, EXPECTED, is_flag));
+            }
         }
         Ok(())
     }
@@ -160,25 +161,9 @@ impl<'a> Builder<'a> {
                 Ok(())
             }
             Values::Text(v) => {
-                self.parsed(part, column, v, EXPECTED)?.enumerate().try_for_each(|(row, x)| float(row, x))
+                Err(self.misfit(part, column, v, EXPECTED, |label| label.parse::<i64>().is_ok()))
             }
         }
-    }
-
-    /// The numbers in a column that holds text somewhere. Only the cell that is no number is at fault, and it may be in a
-    /// later part.
-    fn parsed<'t>(
-        &self,
-        part: &Part,
-        column: usize,
-        text: &'t Text,
-        expected: &'static str,
-    ) -> Result<impl Iterator<Item = f64> + use<'t>, DataError> {
-        let numbers: Vec<Option<f64>> = text.categories.iter().map(|text| text.trim().parse().ok()).collect();
-        if let Some(row) = text.codes.iter().position(|&code| numbers[code as usize].is_none()) {
-            return Err(self.text(part, column, row, text, expected));
-        }
-        Ok(text.codes.iter().map(move |&code| numbers[code as usize].unwrap_or(f64::NAN)))
     }
 
     /// Episodes by number or by name: the codes of names mean the same in all parts of a file.
@@ -198,6 +183,44 @@ impl<'a> Builder<'a> {
             found: found.to_owned(),
             expected,
         }
+    }
+
+    fn no_number(&self, part: &Part, column: usize, text: &Text) -> DataError {
+        self.misfit(part, column, text, "a number", |label| label.parse::<f64>().is_ok())
+    }
+
+    /// One cell that does not fit makes text of a whole column: names that cell, which may lie in a later part.
+    fn misfit(
+        &self,
+        part: &Part,
+        column: usize,
+        text: &Text,
+        expected: &'static str,
+        fits: impl Fn(&str) -> bool,
+    ) -> DataError {
+        let odd = |text: &Text| text.codes.iter().position(|&code| !fits(&text.categories[code as usize]));
+        if let Some(row) = odd(text) {
+            return self.text(part, column, row, text, expected);
+        }
+        let mut found = None;
+        let name = &self.layout.names[column];
+        if let Some(field) = self.table.fields().iter().position(|field| field.name == *name) {
+            let mut look = |later: Part| match &later.columns[..] {
+                [Values::Text(text)] => match odd(text) {
+                    Some(row) => {
+                        found = Some(self.text(&later, column, row, text, expected));
+                        Err(Stop::Enough)
+                    }
+                    None => Ok(()),
+                },
+                _ => Err(Stop::Enough),
+            };
+            // What stops it is either the cell or a worse error, which reading on would have met.
+            if let Err(Stop::Data(error)) = self.table.visit(&[field], &mut look) {
+                return error;
+            }
+        }
+        found.unwrap_or_else(|| self.text(part, column, 0, text, expected))
     }
 
     fn text(&self, part: &Part, column: usize, row: usize, text: &Text, expected: &'static str) -> DataError {

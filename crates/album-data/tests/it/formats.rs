@@ -165,9 +165,18 @@ fn bad_tables_are_located() {
     assert!(text.contains("row 1: found step 0 twice in one episode"), "{text}");
     let text = message(&rows("0,0,1.5,0.5,1,0,0\n0,1,fast,0.5,1,1,0\n1,0,2.5,0.5,1,1,0\n"));
     assert!(text.contains("column `obs`, row 1: found `fast`, expected a number"), "{text}");
-    // One cell of text makes the column text; the other cells are still numbers.
-    let text = message(&rows("0,0,1.5,0.5,1,0,0\n0,1,2.5,0.5,n/a,1,0\n"));
-    assert!(text.contains("column `reward`, row 1: found `n/a`, expected a number"), "{text}");
+    // One word makes text of a whole column; far down, it is in another part of the file than the first rows.
+    for odd in [1, 100_000] {
+        let line = |i: usize| match i == odd {
+            true => format!("0,{i},1.5,0.5,n/a,0,0\n"),
+            false => format!("0,{i},1.5,0.5,0.25,{},0\n", u8::from(i == odd + 1)),
+        };
+        let text = message(&rows(&(0..odd + 2).map(line).collect::<String>()));
+        assert!(
+            text.contains(&format!("column `reward`, row {odd}: found `n/a`, expected a number")),
+            "{text}"
+        );
+    }
     let text = message(&rows("0,0,1.5,0.5,1,0,0\n0,1,2.5,0.5,1,yes,0\n"));
     assert!(text.contains("column `terminated`, row 1: found `yes`, expected 0 or 1"), "{text}");
     let text = message(&rows("0,0,1.5,0.5,,0,0\n0,1,2.5,0.5,1,1,0\n"));

@@ -119,8 +119,10 @@ fn labels(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
     } else if labels.mask_zeros == diagnosis.transitions {
         warn("always_solved", "every mask is 0: there is nothing to learn".to_owned());
     }
+    // Where episodes end early, how long they last makes a difference.
     if let [only] = labels.reward_histogram[..]
         && only.from == only.to
+        && labels.mask_zeros == 0
     {
         warn("constant_rewards", format!("every reward is {}: all actions are equally good", only.from));
     }

@@ -4,7 +4,7 @@ use album::{Differences, Fit, Overrides, Problem, Resources, Run, Trained, confi
 use album_agents::{Agent, Moment};
 use album_base::rng;
 use album_data::columns::import_source;
-use album_data::{Ends, NpzWriter, Source};
+use album_data::{ActionKind, Ends, NpzWriter, Source};
 use album_train::StopFlag;
 use std::path::{Path, PathBuf};
 
@@ -309,4 +309,33 @@ fn a_learned_policy_is_held_against_the_exact_optimum_of_its_data() {
     );
     let log = std::fs::read_to_string(run.join("train.csv")).unwrap();
     assert!(log.lines().next().unwrap().contains("training/exact/q_error"));
+}
+
+/// One walk in thousands gets through the corridor; the others give up at once. Values and policy are those of the best
+/// path all the same: with the sampling and the coefficients of the paper, V falls to 0.
+#[test]
+fn a_rare_reward_holds_the_values_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("corridor.csv");
+    let mut csv = String::from("episode,step,obs,next_obs,action,reward,terminal,timeout\n");
+    for walk in 0..3000 {
+        csv += &format!("{walk},0,{},9,0,0,1,0\n", walk % 6);
+    }
+    for step in 0..6 {
+        let last = u8::from(step == 5);
+        csv += &format!("3000,{step},{step},{},1,{last},{last},0\n", step + 1);
+    }
+    std::fs::write(&file, csv).unwrap();
+    let exact = |name: &str, set: &[&str]| {
+        let out = folder.path().join(name);
+        let small = ["steps=2500", "hidden=[64,64]", "batch_size=64", "holdout=0"];
+        let source = Source { actions: Some(ActionKind::Discrete), ..Source::of(&file) };
+        train_on(source, &out, &[&small, set].concat());
+        Differences::read(&out).unwrap().unwrap().exact.unwrap()
+    };
+    let held_up = exact("held-up", &[]);
+    assert!((held_up.mean_policy_value - held_up.mean_v_star).abs() < 1e-9, "{held_up:?}");
+    assert!(held_up.v.iter().all(|[exact, learned]| (exact - learned).abs() < 0.1), "{held_up:?}");
+    let fallen = exact("fallen", &["sampling=transitions", "omega_q=0.1", "omega_v=0.05"]);
+    assert!(fallen.v.iter().all(|[_, learned]| learned.abs() < 0.2), "{fallen:?}");
 }

@@ -116,6 +116,7 @@ pub fn train(
     Trainer {
         agent,
         dataset,
+        groups: None,
         held_out: None,
         run: &run,
         identity: &identity(dataset, options.seed),
