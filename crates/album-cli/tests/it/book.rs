@@ -161,7 +161,8 @@ fn every_command_is_understood() {
                 else {
                     continue;
                 };
-                let mut args = words(command);
+                let number = |word: String| if word == "N" { "1".to_owned() } else { word };
+                let mut args: Vec<String> = words(command).into_iter().map(number).collect();
                 args.push("--help".into());
                 let args: Vec<&str> = args.iter().map(String::as_str).collect();
                 count += 1;

@@ -186,7 +186,7 @@ fn a_submission_that_fails_halfway_is_taken_back() {
     let output = slurm(folder.path(), Some(Path::new(&usual)), &[]);
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{message}");
-    assert!(message.contains("too many jobs") && message.contains("cancelled again: job 701"), "{message}");
+    assert!(message.contains("too many jobs") && message.contains("were cancelled: job 701"), "{message}");
     assert_eq!(std::fs::read_to_string(folder.path().join("cancelled")).unwrap(), "701\n");
     assert!(!folder.path().join("results/slurm/tiny-small/1").exists());
     // The next attempt submits from scratch.
