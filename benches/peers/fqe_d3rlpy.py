@@ -120,7 +120,7 @@ def scores(truth, estimate):
 
 
 def tables(folder):
-    print("| world | estimator | policies | Spearman | regret@1 | regret@3 | regret@5 | mean abs. error | coverage (by networks and episodes alone) |")
+    print("| world | estimator | policies | Spearman | regret@1 | regret@3 | regret@5 | mean abs. error | coverage (without room for what was never recorded) |")
     print("|---|---|---|---|---|---|---|---|---|")
     for path in sorted(folder.glob("*.npz")):
         name = path.stem

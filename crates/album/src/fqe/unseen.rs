@@ -204,20 +204,19 @@ mod tests {
         }
     }
 
-    /// Recordings go to the right and drift up or down a little; each step up has a near neighbour. A policy that goes up
-    /// at every step leaves them all the same.
+    /// Recordings go to the right at several heights, up and down in turns, so that a step up has a near neighbour
+    /// everywhere. A policy that goes up at every step leaves them all the same, after a while.
     #[test]
     fn a_slow_drift_leaves_the_data() {
         let (episodes, length) = (20, 40);
         let mut rows = Rows { observation_dim: 2, action_dim: 2, ..Rows::default() };
         for episode in 0..episodes {
-            let up = if episode % 2 == 0 { 1.0 } else { -1.0 };
             for step in 0..=length {
-                let tilt = if step % 2 == 0 { up } else { -up };
-                let height = if step % 2 == 0 { 0.0 } else { 0.1 * up };
+                let up = (step + episode) % 2 == 0;
+                let height = 0.1 * episode as f32 - if up { 1.0 } else { 0.9 };
                 rows.observations.extend([step as f32 * 0.1, height]);
-                rows.actions.extend([0.0, tilt]);
-                rows.rewards.push(-1.0);
+                rows.actions.extend([0.0, if up { 1.0 } else { -1.0 }]);
+                rows.rewards.push(if up { -1.0 } else { 0.0 });
                 rows.masks.push(1.0);
                 rows.terminals.push(step == length);
             }
@@ -227,6 +226,6 @@ mod tests {
         let mut value = |s: View<'_>, _: View<'_>| vec![-5.0; s.rows()];
         let (neighbours, range) = (Neighbours::of(&data, 1), value_range(&data, 0.95));
         let found = measure(&neighbours, &mut Up, &mut value, 0.95, range, 0.2);
-        assert!(found.weight > 0.3 && found.below > 4.0, "{found:?}");
+        assert!(found.weight > 0.2 && found.weight < 0.8 && found.below > 2.0, "{found:?}");
     }
 }

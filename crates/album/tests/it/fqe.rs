@@ -120,7 +120,7 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
         path
     };
     refused(&of(&log("wide.npz", 20, 5, 2)), 3, "observations of 5 numbers");
-    refused(&of(&log("broad.npz", 20, 4, 3)), 3, "expected continuous actions of 2 number(s)");
+    refused(&of(&log("broad.npz", 20, 4, 3)), 3, "found actions of 3 numbers, expected 2");
     refused(&of(&log("few.npz", 4, 4, 2)), 3, "found 4 episode(s)");
     refused(&of(&dir.path().join("none.npz")), 5, "none.npz");
     refused(&Request { ensemble: Some(1), ..short() }, 3, "ensemble = 1");
