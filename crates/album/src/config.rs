@@ -109,6 +109,36 @@ pub struct TrainConfig {
     /// The share of the episodes that is held out and logged as `validation/*`; 0 takes the validation file beside the
     /// data, where there is one.
     pub holdout: f64,
+    /// How the factors of matrix products are rounded in training.
+    #[serde(skip_serializing_if = "Precision::is_f32")]
+    pub precision: Precision,
+}
+
+/// How the factors of matrix products are rounded in training. Sums, weights and everything else are single precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Not at all.
+    #[default]
+    F32,
+    /// To bfloat16.
+    Bf16,
+}
+
+impl Precision {
+    // Left out of files, so that runs from before there was a choice are the same runs.
+    fn is_f32(&self) -> bool {
+        *self == Precision::F32
+    }
+}
+
+impl From<Precision> for album_nn::Precision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::F32 => album_nn::Precision::F32,
+            Precision::Bf16 => album_nn::Precision::Bf16,
+        }
+    }
 }
 
 impl Default for TrainConfig {
@@ -124,6 +154,7 @@ impl Default for TrainConfig {
             keep_best: false,
             patience: 0,
             holdout: 0.0,
+            precision: Precision::F32,
         }
     }
 }
@@ -317,7 +348,11 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         train: TrainConfig::default(),
         settings,
     };
-    let mut layers = Layers::over(base.to_table()?);
+    let mut table = base.to_table()?;
+    if let Some(train) = table.get_mut("train").and_then(toml::Value::as_table_mut) {
+        train.insert("precision".into(), "f32".into()); // the one key that a file may leave out
+    }
+    let mut layers = Layers::over(table);
     layers.overridden = overridden;
     layers.merge(preset, "preset")?;
     if let Some((mut table, place)) = file {
