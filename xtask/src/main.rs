@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         "storm" => storm::run_task(&rest),
         "test-python" => python::WHEEL
             .set_up()
-            .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt"))),
+            .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt"), None)),
         "setup" => [python::TESTS, python::OGBENCH, python::WHEEL]
             .into_iter()
             .try_for_each(|environment| environment.set_up().map(|_| ())),
