@@ -102,6 +102,7 @@ class Agent:
         env: Any = None,
         *,
         threads: int = 0,
+        device: str | None = None,
         allow_unbounded: bool = False,
         **train: Any,
     ) -> _Self: ...

@@ -106,6 +106,7 @@ class Agent:
         env=None,
         *,
         threads=0,
+        device=None,
         allow_unbounded=False,
         **train,
     ):
@@ -124,6 +125,8 @@ class Agent:
             env: a gymnasium environment, or a function that makes one: policies are evaluated in it, in this process and in
                 this thread.
             threads: worker threads; 0 for all processors. No result depends on it.
+            device: ``"xla"`` or ``"xla:N"`` to train on a device of the plugin that ``album setup xla`` fetched; the processor
+                otherwise. Results are those of the processor but for rounding.
             allow_unbounded: train even where values will fall without bound.
             **train: further keys of ``[train]``: ``log_every``, ``eval_every``, ``eval_episodes``, ``keep_best``,
                 ``patience``, ...
@@ -151,6 +154,7 @@ class Agent:
                 data._native,
                 _json(train),
                 threads,
+                device,
                 allow_unbounded,
                 env,
                 reporter,

@@ -75,6 +75,7 @@ def fit(
     data: Dataset,
     train: str,
     threads: int,
+    device: str | None,
     allow_unbounded: bool,
     env: Any,
     on_event: Callable[[str, int, Any], object],

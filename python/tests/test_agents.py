@@ -200,6 +200,16 @@ def test_other_threads_run_meanwhile(data):
     assert len(ticks) > 20 * seconds
 
 
+def test_training_on_a_device(data):
+    with pytest.raises(al.ConfigError, match="expected xla or xla:N"):
+        al.Bc().fit(data, steps=4, device="cuda")
+    if not os.environ.get("ALBUM_XLA_PLUGIN"):
+        pytest.skip("ALBUM_XLA_PLUGIN does not name a plugin; `ALBUM_REQUIRE=xla cargo xtask test` sets it")
+    here, there = (al.Bc(hidden=(8,), seed=1).fit(data, steps=20, device=device) for device in (None, "xla"))
+    observations = np.zeros((5, 2), np.float32)
+    np.testing.assert_allclose(here.predict(observations), there.predict(observations), atol=1e-4)
+
+
 def test_saved_runs_are_runs(agent, tmp_path):
     agent.save(tmp_path / "run")
     assert json.loads((tmp_path / "run/result.json").read_text())["weights_sha256"] == agent.weights_sha256

@@ -65,7 +65,7 @@ fn main() -> ExitCode {
         "storm" => storm::run_task(&rest),
         "test-python" => python::WHEEL
             .set_up()
-            .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt")))
+            .and_then(|interpreter| python::test_package(&interpreter, &target().join("skipped.txt"), None))
             .map(|said| eprint!("{said}")),
         "setup" => [python::TESTS, python::OGBENCH, python::WHEEL]
             .into_iter()

@@ -17,9 +17,14 @@ pub const HIGHS: Environment = Environment("python-highs", "xtask/requirements-h
 pub const PEERS: Environment = Environment("python-peers", "xtask/requirements-peers.txt", "");
 /// The packages to build, test and use album_rl.
 pub const WHEEL: Environment = Environment("python-wheel", "xtask/requirements-wheel.txt", "");
+/// The CPU plugin of XLA, as `album setup xla` installs it.
+pub const XLA: Environment = Environment("python-xla", "xtask/requirements-xla.txt", "");
 /// The real OGBench and gymnasium, as `album setup gymnasium` installs them.
 pub const OGBENCH: Environment =
     Environment("python-ogbench", "crates/album-envs/src/python/suites/requirements.txt", "h5py==3.16.0");
+
+/// The variable that names the plugin of the tests.
+pub const XLA_PLUGIN: &str = "ALBUM_XLA_PLUGIN";
 
 impl Environment {
     /// Creates the environment unless it exists with the same pins; returns its interpreter.
@@ -53,9 +58,23 @@ impl Environment {
     }
 }
 
+/// The library of the XLA plugin.
+pub fn xla_plugin() -> Result<PathBuf, String> {
+    let interpreter = XLA.set_up()?;
+    let library = packages_of(&interpreter)?.join("xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so");
+    if library.is_file() { Ok(library) } else { Err(format!("{}: there is no such file", library.display())) }
+}
+
+/// Where an environment has its packages.
+fn packages_of(interpreter: &Path) -> Result<PathBuf, String> {
+    let place = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let said = Command::new(interpreter).args(["-c", place]).output().map_err(|e| format!("python: {e}"))?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&said.stdout).trim()))
+}
+
 /// Builds the package album_rl from what the workspace's tests have compiled, installs it and runs its tests; what they
 /// said.
-pub fn test_package(interpreter: &Path, log: &Path) -> Result<String, String> {
+pub fn test_package(interpreter: &Path, log: &Path, plugin: Option<&Path>) -> Result<String, String> {
     let wheels = target().join("wheels");
     let _ = fs::remove_dir_all(&wheels);
     let mut maturin = python(interpreter, &["maturin", "build", "--quiet", "--compatibility", "linux"]);
@@ -65,6 +84,9 @@ pub fn test_package(interpreter: &Path, log: &Path) -> Result<String, String> {
     pip.args(["--no-index", "--disable-pip-version-check", "--find-links"]).arg(&wheels).arg("album-rl");
     let mut tests = python(interpreter, &["pytest"]);
     tests.env("ALBUM_BINARY", target().join("debug/album")).env(album_testing::LOG, log);
+    if let Some(plugin) = plugin {
+        tests.env(XLA_PLUGIN, plugin);
+    }
     if let Ok(with_onnxruntime) = TESTS.set_up() {
         tests.env("ALBUM_TEST_PYTHON", with_onnxruntime);
     }
@@ -83,9 +105,7 @@ fn python(interpreter: &Path, args: &[&str]) -> Command {
 pub fn with_highs(command: &mut Command) -> Result<(), String> {
     let interpreter = HIGHS.set_up()?;
     let bin = interpreter.parent().map(Path::to_path_buf).unwrap_or_default();
-    let place = "import sysconfig; print(sysconfig.get_path('purelib'))";
-    let said = Command::new(&interpreter).args(["-c", place]).output().map_err(|e| format!("python: {e}"))?;
-    let packages = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    let packages = packages_of(&interpreter)?;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)));
     command.env("PATH", path.map_err(|e| e.to_string())?);

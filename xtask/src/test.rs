@@ -3,6 +3,7 @@
 use crate::{cargo, python, run, slurm, target};
 use album_testing::{LOG, REQUIRE, required};
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -13,15 +14,27 @@ pub fn run_all() -> Result<(), String> {
     let mut skipped = Vec::new();
     // In parallel: pip waits for the network, the compiler for the processor.
     let (pythons, built) = std::thread::scope(|scope| {
-        let pythons =
-            scope.spawn(|| [python::TESTS, python::OGBENCH, python::WHEEL].map(python::Environment::set_up));
+        let pythons = scope.spawn(|| {
+            let environments = [python::TESTS, python::OGBENCH, python::WHEEL];
+            (environments.map(python::Environment::set_up), plugin())
+        });
         let built = run("build", cargo(&["test", "--workspace", "--no-run"]));
         (pythons.join().map_err(|_| "the set-up of Python panicked".to_owned()), built)
     });
     built?;
     let mut test = cargo(&["test", "--workspace", "--no-fail-fast"]);
     test.env(LOG, &log);
-    let [tests, ogbench, wheel] = pythons?;
+    let ([tests, ogbench, wheel], plugin) = pythons?;
+    let plugin = match plugin {
+        Ok(plugin) => plugin,
+        Err(reason) => {
+            skipped.push(missing("xla", &reason)?);
+            None
+        }
+    };
+    if let Some(plugin) = &plugin {
+        test.env(python::XLA_PLUGIN, plugin);
+    }
     for (variable, python) in [("ALBUM_TEST_PYTHON", tests), ("ALBUM_PYTHON", ogbench)] {
         match python {
             Ok(interpreter) => _ = test.env(variable, interpreter),
@@ -42,8 +55,8 @@ pub fn run_all() -> Result<(), String> {
     let ((results, passed), packaged) = std::thread::scope(|scope| {
         let packaged = match wheel {
             Ok(interpreter) => Ok(scope.spawn({
-                let log = &log;
-                move || python::test_package(&interpreter, log)
+                let (log, plugin) = (&log, plugin.as_deref());
+                move || python::test_package(&interpreter, log, plugin)
             })),
             Err(reason) => Err(missing("python", &reason)?),
         };
@@ -80,6 +93,16 @@ pub fn lint() -> Result<(), String> {
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     linted.and(run("documentation", doc))
+}
+
+/// The plugin for tests on a device: the one that the environment names, else a private one where it is required. Without
+/// either, each test says that it is skipped.
+fn plugin() -> Result<Option<PathBuf>, String> {
+    match std::env::var_os(python::XLA_PLUGIN).filter(|path| !path.is_empty()) {
+        Some(path) => Ok(Some(path.into())),
+        None if required("xla") => python::xla_plugin().map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Tests that take HiGHS from the Cargo feature `highs`. Apart from [`run_all`], because compiling HiGHS takes longer

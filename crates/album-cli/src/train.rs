@@ -40,6 +40,9 @@ pub struct TrainArgs {
     resources: ResourceArgs,
     #[command(flatten)]
     device: DeviceArgs,
+    /// Round the factors of matrix products to bfloat16, which processors with AVX512-BF16 multiply faster [default: f32]
+    #[arg(long, value_name = "f32|bf16")]
+    precision: Option<String>,
     /// Steps between evaluations (0: only at the end)
     #[arg(long)]
     eval_every: Option<u64>,
@@ -164,6 +167,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     }
     train.extend(args.keep.map(|Keep::Best| ("keep_best".to_owned(), true.into())));
     train.extend(args.holdout.map(|share| ("holdout".to_owned(), share.into())));
+    train.extend(args.precision.clone().map(|precision| ("precision".to_owned(), precision.into())));
     let Resolved { config, overridden, chosen } = config::resolve(&Overrides {
         problem: args.task.as_deref().map(str::parse).transpose()?,
         agent: args.agent.clone(),

@@ -7,6 +7,7 @@ use crate::agent::{Agent, Home};
 use crate::dataset::Dataset;
 use crate::env::{CallersEnv, adapt};
 use crate::errors::{exception, raise};
+use album::together::Accelerator;
 use album::{Finished, Overrides, Own, Problem, Resources, Run, Trained, config};
 use album_envs::EnvError;
 use album_train::{Event, StopFlag};
@@ -105,7 +106,7 @@ impl Caller {
 
 /// Trains an agent. Returns it, whether Ctrl-C stopped it, and the exception of a callback that stopped it.
 #[pyfunction]
-#[pyo3(signature = (agent, settings, seed, data, train, threads, allow_unbounded, env, on_event))]
+#[pyo3(signature = (agent, settings, seed, data, train, threads, device, allow_unbounded, env, on_event))]
 #[allow(clippy::too_many_arguments, reason = "the keywords of fit, which Python has named")]
 pub fn fit(
     py: Python<'_>,
@@ -115,6 +116,7 @@ pub fn fit(
     data: &Dataset,
     train: &str,
     threads: usize,
+    device: Option<&str>,
     allow_unbounded: bool,
     env: Option<Bound<'_, PyAny>>,
     on_event: &Bound<'_, PyAny>,
@@ -136,12 +138,16 @@ pub fn fit(
     };
     let resolved = py.detach(|| config::resolve(&overrides)).map_err(refuse)?;
     let adapted = env.map(|env| adapt(&env)).transpose()?;
+    let device = py.detach(|| device.map(Accelerator::named).transpose()).map_err(refuse)?;
 
     let folder = tempfile::Builder::new().prefix("album-").tempdir()?;
     let path = folder.path().join("run");
     let resources = Resources { threads, ..Resources::default() };
     let begin = || Run::begin(resolved.config, &path, allow_unbounded, &resources);
     let mut run = py.detach(begin).map_err(refuse)?;
+    if let Some(device) = device {
+        run = device.takes(run).map_err(refuse)?;
+    }
     let total = run.config().train.steps;
     on_event.call1(("total", total, py.None()))?;
 

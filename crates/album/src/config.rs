@@ -113,6 +113,9 @@ pub struct TrainConfig {
     /// Which transitions an update sees. Left out of files where it is the default, so that older runs stay what they are.
     #[serde(skip_serializing_if = "Sampling::is_default")]
     pub sampling: Sampling,
+    /// The precision of the factors of matrix products in training.
+    #[serde(skip_serializing_if = "Precision::is_f32")]
+    pub precision: Precision,
 }
 
 /// What updates see equally often.
@@ -136,6 +139,33 @@ impl Sampling {
     }
 }
 
+/// The precision of the factors of matrix products in training. Sums, weights and everything else are single precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single precision.
+    #[default]
+    F32,
+    /// Rounded to bfloat16.
+    Bf16,
+}
+
+impl Precision {
+    // Left out of files, so that runs from before there was a choice are the same runs.
+    fn is_f32(&self) -> bool {
+        *self == Precision::F32
+    }
+}
+
+impl From<Precision> for album_nn::Precision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::F32 => album_nn::Precision::F32,
+            Precision::Bf16 => album_nn::Precision::Bf16,
+        }
+    }
+}
+
 impl Default for TrainConfig {
     /// The paper's schedule.
     fn default() -> Self {
@@ -150,6 +180,7 @@ impl Default for TrainConfig {
             patience: 0,
             holdout: 0.0,
             sampling: Sampling::default(),
+            precision: Precision::F32,
         }
     }
 }
@@ -358,6 +389,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     let mut table = base.to_table()?;
     if let Some(train) = table.get_mut("train").and_then(toml::Value::as_table_mut) {
         train.insert("sampling".into(), base.train.sampling.to_value()?);
+        train.insert("precision".into(), "f32".into()); // like the sampling, a file may leave it out
     }
     let mut layers = Layers::over(table);
     layers.overridden = overridden;

@@ -2,7 +2,7 @@
 
 mod text;
 
-use crate::config::{self, RunConfig, Sampling, TrainConfig};
+use crate::config::{self, Precision, RunConfig, Sampling, TrainConfig};
 use crate::differences::Differences;
 use crate::error::Error;
 use crate::exact::Exact;
@@ -142,6 +142,11 @@ impl Run {
 
     /// The same run, trained on the device of a group together with its other runs; with its data there, too, if asked for.
     pub fn on(mut self, group: &Arc<Group>, with_data: bool) -> Result<Self, Error> {
+        if self.config.train.precision != Precision::F32 {
+            return Err(Error::Config(
+                "precision = bf16 is for the processor; a device has a precision of its own: leave one of them out".into(),
+            ));
+        }
         self.agent.join(group)?;
         if with_data {
             self.agent.lend(&self.loaded.data)?;
@@ -370,8 +375,12 @@ impl Trained {
     }
 }
 
+fn pool(config: &RunConfig, resources: &Resources) -> Pool {
+    Pool::new(resources.threads).with_precision(config.train.precision.into())
+}
+
 fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Result<Learner, Error> {
-    let pool = Pool::new(resources.threads);
+    let pool = pool(config, resources);
     Ok(Learner::new(config.setup()?.as_ref(), data, config.train.steps, config.seed, &pool)?)
 }
 
@@ -382,7 +391,7 @@ fn of_checkpoint(
     config: &RunConfig,
     resources: &Resources,
 ) -> Result<Learner, Error> {
-    let (blueprint, pool) = (&checkpoint.state.blueprint, Pool::new(resources.threads));
+    let (blueprint, pool) = (&checkpoint.state.blueprint, pool(config, resources));
     let setup = config.setup()?;
     let mut agent =
         Learner::from_blueprint(setup.as_ref(), blueprint, config.train.steps, config.seed, &pool)?;

@@ -19,6 +19,7 @@ mod foreign;
 mod fqe;
 mod in_sample;
 mod ogbench;
+mod precision;
 mod report;
 mod reproduce;
 mod setup;
