@@ -117,17 +117,16 @@ impl HeldUp {
             return None;
         }
         let equally = support.load(c, Seen::Equally);
-        let (sampling, load) = if equally < recorded {
-            (Sampling::Pairs, equally.max(1.0))
-        } else {
-            (Sampling::Transitions, recorded)
-        };
+        if equally >= recorded {
+            return None; // lighter weights alone leave nothing that pulls the values down
+        }
+        let load = equally.max(1.0);
         let why = format!(
             "the data takes its best paths so seldom that penalties would have to be {} times as large",
             three_digits(recorded)
         );
         let [omega_q, omega_v] = [c.omega_q, c.omega_v].map(|omega| three_digits(omega / load));
-        Some(HeldUp { sampling, omega_q, omega_v, why })
+        Some(HeldUp { sampling: Sampling::Pairs, omega_q, omega_v, why })
     }
 }
 

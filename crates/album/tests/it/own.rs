@@ -339,3 +339,20 @@ fn a_rare_reward_holds_the_values_up() {
     let fallen = exact("fallen", &["sampling=transitions", "omega_q=0.1", "omega_v=0.05"]);
     assert!(fallen.v.iter().all(|[_, learned]| learned.abs() < 0.2), "{fallen:?}");
 }
+
+#[test]
+fn one_action_leaves_nothing_to_choose() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (folder.path().join("valve.csv"), folder.path().join("run"));
+    let mut csv = String::from("episode,step,obs,action,reward,terminal,timeout\n");
+    for row in 0..20 {
+        csv += &format!("{},{},{row},0,{},{},0\n", row / 5, row % 5, row % 3, u8::from(row % 5 == 4));
+    }
+    std::fs::write(&file, csv).unwrap();
+    let source = Source { actions: Some(ActionKind::Discrete), ..Source::of(&file) };
+    let overrides = Overrides { data: Some(source), ..Overrides::default() };
+    let config = config::resolve(&overrides).unwrap().config;
+    let error = Run::begin(config, &out, false, &Resources::default()).unwrap_err().to_string();
+    assert!(error.contains("valve: found the same action in all 20 transitions"), "{error}");
+    assert!(!out.exists());
+}
