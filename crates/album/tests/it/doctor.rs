@@ -176,7 +176,10 @@ fn each_ailment_has_its_warning() {
     assert_eq!(codes(|f| f.ends.push(5)), ["short_episodes"]);
     assert_eq!(codes(|f| f.masks[50] = 1.0), ["goal_never_reached"]);
     assert_eq!(codes(|f| f.rewards[60] = 0.0), ["reward_mask_mismatch"]);
-    assert_eq!(codes(|f| f.rewards[50] = -1.0), ["constant_rewards", "reward_mask_mismatch"]);
+    assert_eq!(codes(|f| f.rewards[50] = -1.0), ["reward_mask_mismatch"]);
+    // Equal rewards make all actions equal only where no action can end the task earlier than another.
+    let endless = |f: &mut File| (f.rewards[50], f.masks[50]) = (-1.0, 1.0);
+    assert_eq!(codes(endless), ["goal_never_reached", "constant_rewards"]);
     assert_eq!(codes(|f| f.masks.fill(0.0)), ["always_solved", "reward_mask_mismatch"]);
     assert_eq!(codes(|f| f.observations.iter_mut().for_each(|x| *x *= 1e4)), ["unscaled_observations"]);
     let repeated = codes(|f| f.observations.fill(0.0));
