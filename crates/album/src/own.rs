@@ -326,7 +326,7 @@ mod tests {
             push(11, 0.0, 0.0, 1.0, true);
         }
         (0..10).for_each(|s| {
-            push(s, 1.0, if s == 9 { 0.2 } else { 0.0 }, if s == 9 { 0.0 } else { 1.0 }, false)
+            push(s, 1.0, if s == 9 { 0.2 } else { 0.0 }, if s == 9 { 0.0 } else { 1.0 }, false);
         });
         push(11, 0.0, 0.0, 1.0, true);
         Dataset::in_space(rows, ActionSpace::Discrete { n: 2 }).unwrap()
