@@ -48,6 +48,12 @@ pub struct Situation<'t, 'a> {
     pub(crate) marks: Option<&'a RefCell<BTreeMap<usize, Mark>>>,
 }
 
+impl std::fmt::Debug for Situation<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Situation").field("s", &self.s).finish_non_exhaustive()
+    }
+}
+
 impl<'t> Situation<'t, '_> {
     /// Encoded observations, each repeated `n` times.
     pub fn repeated(&self, n: usize) -> Var<'t> {

@@ -171,6 +171,16 @@ pub struct Inputs<'t, 'a> {
     pub(crate) joined: Cell<Option<Var<'t>>>,
 }
 
+impl std::fmt::Debug for Inputs<'_, '_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inputs")
+            .field("stage", &self.stage)
+            .field("step", &self.step)
+            .field("rows", &self.rows())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'t> Inputs<'t, '_> {
     /// Batch size.
     pub fn rows(&self) -> usize {
@@ -350,6 +360,7 @@ impl<'t> Inputs<'t, '_> {
 }
 
 /// A loss and its metrics.
+#[derive(Debug)]
 pub struct Loss<'t> {
     /// The minimised loss.
     pub total: Var<'t>,
@@ -358,12 +369,13 @@ pub struct Loss<'t> {
 }
 
 /// Named metrics of an update, read from the tape only on demand.
+#[derive(Debug)]
 pub struct Measures<'t> {
     kept: bool,
     measures: Vec<(&'static str, Measure, Var<'t>)>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Measure {
     Mean,
     /// A mean of values, which is divided by the reward scale.

@@ -23,6 +23,15 @@ pub struct Networks {
     counted: Option<Vec<(MlpSpec, u64)>>,
 }
 
+impl std::fmt::Debug for Networks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Networks")
+            .field("entries", &self.entries.len())
+            .field("parameters", &self.parameters())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Copies of a trained network's parameters: weights, their transpose, gradient, two moments, three tensors
 /// of a checkpoint, and three in the bytes of its file.
 const TRAINED: u64 = 11;

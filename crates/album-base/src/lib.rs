@@ -23,8 +23,6 @@
 //! assert!(suggest::hint("lamda_b", ["lambda_b", "lambda_e"]).contains("lambda_b"));
 //! ```
 
-#![warn(missing_debug_implementations)]
-
 pub mod atomic;
 pub mod cache;
 pub mod console;

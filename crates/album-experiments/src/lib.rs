@@ -25,8 +25,6 @@
 //! # Ok::<(), album::Error>(())
 //! ```
 
-#![warn(missing_debug_implementations)]
-
 /// Pairs of a name and the text of `experiments/NAME.ENDING`, compiled in.
 macro_rules! embedded {
     ($folder:literal, $ending:literal: $($name:literal),* $(,)?) => {

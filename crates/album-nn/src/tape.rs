@@ -551,7 +551,7 @@ fn sum_of_squares(x: &[f32]) -> f64 {
 }
 
 /// The result of [`Var::backward`]: gradients, valid until the next step.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Gradients<'t> {
     tape: &'t Tape,
 }

@@ -18,8 +18,6 @@
 //! assert!(svg.starts_with("<svg") && svg.contains("ALBUM"));
 //! ```
 
-#![warn(missing_debug_implementations)]
-
 mod axis;
 mod colour;
 mod decimate;

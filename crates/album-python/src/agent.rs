@@ -21,6 +21,7 @@ use tempfile::TempDir;
 const FEW: usize = 16;
 
 /// Where the run of an agent is.
+#[derive(Debug)]
 pub enum Home {
     /// In a folder that goes with the agent.
     Temporary(TempDir),
@@ -49,6 +50,16 @@ pub struct Agent {
     observation_dim: usize,
     action_space: ActionSpace,
     weights_sha256: String,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent")
+            .field("config", &self.config)
+            .field("step", &self.step)
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Agent {

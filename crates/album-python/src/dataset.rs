@@ -17,6 +17,12 @@ pub struct Dataset {
     pub data: SourceData,
 }
 
+impl std::fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dataset").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
 /// What cannot be read off the data, from JSON and the text of a `ColumnMap`.
 fn source(py: Python<'_>, options: &str, columns: Option<&str>) -> PyResult<Source> {
     let refuse = |message: String| exception(py, "ConfigError", message);

@@ -31,7 +31,5 @@
 //! assert!(table.to_text().contains("1.2e-12 ✓"));
 //! ```
 
-#![warn(missing_debug_implementations)]
-
 pub mod html;
 pub mod table;

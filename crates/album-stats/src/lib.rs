@@ -21,8 +21,6 @@
 //! # Ok::<(), album_stats::StatisticsError>(())
 //! ```
 
-#![warn(missing_debug_implementations)]
-
 mod bootstrap;
 mod error;
 mod improvement;

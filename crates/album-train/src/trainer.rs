@@ -26,6 +26,7 @@ use crate::value_map::{ValueMap, ValuePoints};
 use crate::watch::Watch;
 
 /// Where and how policies are evaluated.
+#[derive(Debug)]
 pub struct Evaluator {
     /// Environments of the task, used in parallel. Results do not depend on how many.
     pub envs: Box<dyn EnvPool>,
@@ -137,6 +138,16 @@ const VALIDATION_BATCHES: u64 = 4;
 
 /// Interval of heartbeats.
 const PROGRESS: Duration = Duration::from_millis(200);
+
+impl std::fmt::Debug for Trainer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trainer")
+            .field("run", &self.run)
+            .field("identity", &self.identity)
+            .field("schedule", &self.schedule)
+            .finish_non_exhaustive()
+    }
+}
 
 impl Trainer<'_> {
     /// Trains to the end of the schedule or until the flag is raised, and writes `result.json`.

@@ -347,6 +347,15 @@ pub struct Executable {
 // SAFETY: as for the client, which it keeps alive.
 unsafe impl Send for Executable {}
 
+impl std::fmt::Debug for Executable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executable")
+            .field("outputs", &self.outputs)
+            .field("peak", &self.peak)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Drop for Executable {
     fn drop(&mut self) {
         self.client.plugin.destroy(Call::LoadedExecutableDestroy, self.raw);
@@ -388,6 +397,12 @@ pub struct Buffer {
 
 // SAFETY: as for the client, which it keeps alive.
 unsafe impl Send for Buffer {}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffer").finish_non_exhaustive()
+    }
+}
 
 impl Drop for Buffer {
     fn drop(&mut self) {

@@ -56,8 +56,6 @@
 //! | [`verify`](mod@verify) | numerical checks of every statement of the theory |
 //! | [`sizes`] | synthetic data with the sizes of antmaze-large, for benchmarks |
 
-#![warn(missing_debug_implementations)]
-
 pub mod act;
 pub mod agents;
 pub mod catalogue;

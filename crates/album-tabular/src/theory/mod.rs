@@ -109,6 +109,16 @@ pub struct Effort<'a> {
     pub progress: &'a dyn Fn(&str, f64),
 }
 
+impl std::fmt::Debug for Effort<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Effort")
+            .field("seeds", &self.seeds)
+            .field("size", &self.size)
+            .field("instances", &self.instances)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Effort<'_> {
     /// Reports that `done` of `total` parts are complete.
     fn tell(&self, what: &str, done: usize, total: usize) {

@@ -25,6 +25,15 @@ pub struct NpzWriter {
     broken: bool,
 }
 
+impl std::fmt::Debug for NpzWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NpzWriter")
+            .field("place", &self.place)
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
 impl NpzWriter {
     /// Starts a deflated archive, like that of `np.savez_compressed`.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, DataError> {
