@@ -4,6 +4,17 @@
 //! program of it, losses, gradients, clipping, Adam, targets and measures, for one seed or for several, and runs it on a
 //! [`Device`], where the networks stay from step to step. Algorithms are not told.
 //!
+//! ```no_run
+//! use album_xla::DeviceName;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let second: DeviceName = "xla:1".parse()?;
+//! let device = second.open()?; // loads the plugin that `album setup xla` installed
+//! println!("{}", device.name());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | file | what it is |
 //! |---|---|
 //! | `pjrt.rs`, `abi.rs` | the C interface: the only unsafe code, and the structs of its header |
