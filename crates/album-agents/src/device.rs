@@ -1,4 +1,4 @@
-//! Updates on a device: losses are recorded as on the native tape, and computed where the networks are.
+//! Runs updates on a device: losses are recorded as on the native tape, but computed where the networks are.
 
 use crate::agent::NetworkState;
 use crate::encoding::Encoding;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// The networks of a learner on a device.
 pub(crate) struct OnDevice {
     seat: Seat,
-    /// Records what to compute.
+    /// Records the losses instead of computing them.
     pub(crate) tape: Tape,
-    /// The data on the device, if it is there.
+    /// Locates batches in the device's copy of the dataset, if there is one.
     pub(crate) data: Option<DataThere>,
     place: Place,
     /// The first error, if any.
@@ -41,7 +41,7 @@ impl OnDevice {
         &self.seat
     }
 
-    /// Copies what batches are gathered from to the device.
+    /// Copies the encoded states and the actions to the device, for batches to be gathered there.
     pub(crate) fn lend(&mut self, data: &Dataset, encoding: &Encoding, seed: u64) -> Result<(), XlaError> {
         let episodes = data.episodes();
         let (mut states, mut actions) = (Vec::new(), Vec::new());
@@ -53,7 +53,7 @@ impl OnDevice {
             actions.extend_from_slice(data.episode_actions(episode).data());
         }
         let hash = data.content_hash();
-        // Features are drawn by the seed; all else is the same for all seeds.
+        // Fourier features are drawn from the seed; otherwise the tables are the same for all seeds.
         let drawn = if encoding.frequencies().is_empty() { String::new() } else { format!(" {seed}") };
         let mut tables = Vec::new();
         for (key, width, rows) in [
@@ -122,16 +122,16 @@ impl OnDevice {
     }
 }
 
-/// Tables on a device: all states, encoded, and all actions, episode after episode. An episode has one state more than actions.
+/// Index of the table of all encoded states, episode after episode. An episode has one more state than actions.
 pub(crate) const STATES: usize = 0;
-/// See [`STATES`].
+/// Index of the table of all actions, episode after episode.
 pub(crate) const ACTIONS: usize = 1;
 
-/// Where the rows of a batch are in the tables.
+/// Finds the rows of a batch in the tables.
 pub(crate) struct DataThere(Episodes);
 
 impl DataThere {
-    /// The states of blocks `from..to` of [s; s'; s_K].
+    /// The rows of blocks `from..to` of `[s; s'; s_K]`, the states of a batch.
     pub(crate) fn states(&self, batch: &Batch, from: usize, to: usize) -> Vec<u32> {
         let mut rows = Vec::with_capacity((to - from) * batch.len());
         for block in from..to {
@@ -143,18 +143,18 @@ impl DataThere {
         rows
     }
 
-    /// The actions that were taken.
+    /// The rows of the actions taken.
     pub(crate) fn actions(batch: &Batch) -> Vec<u32> {
         batch.indices().iter().map(|&transition| transition as u32).collect()
     }
 
-    /// The actions one step later, or the last one again.
+    /// The rows of the next actions; the last action of an episode is repeated.
     pub(crate) fn next_actions(&self, batch: &Batch) -> Vec<u32> {
         let next = |&i: &usize| (i + usize::from(self.0.locate(i).left > 1)) as u32;
         batch.indices().iter().map(next).collect()
     }
 
-    /// The actions of chunks: behind the end of an episode the last one again.
+    /// The rows of action chunks; past the end of an episode, its last action is repeated.
     pub(crate) fn chunks(&self, batch: &Batch) -> Vec<u32> {
         let chunk = |&i: &usize| {
             let left = self.0.locate(i).left;

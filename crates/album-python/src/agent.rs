@@ -17,15 +17,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Fewer rows are not worth giving up the GIL.
+/// Up to this many rows, releasing the GIL costs more than it gains.
 const FEW: usize = 16;
 
-/// Where the run of an agent is.
+/// Where an agent's run directory is.
 #[derive(Debug)]
 pub enum Home {
-    /// In a folder that goes with the agent.
+    /// A temporary directory, deleted with the agent.
     Temporary(TempDir),
-    /// Where the user has it.
+    /// A directory of the user's.
     Saved(PathBuf),
 }
 
@@ -88,12 +88,12 @@ impl Agent {
         self.fitted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `of` makes of some rows, without the GIL where that is worth it.
+    /// Applies `of` to the agent, releasing the GIL if there are enough rows.
     fn with<T: Send>(&self, py: Python<'_>, rows: usize, of: impl FnOnce(&mut Fitted) -> T + Send) -> T {
         if rows <= FEW { of(&mut self.lock()) } else { py.detach(|| of(&mut self.lock())) }
     }
 
-    /// Actions as Python wants them: numbers, or whole numbers of choices.
+    /// Converts actions for Python: floats, or integers for discrete actions.
     fn actions(&self, py: Python<'_>, rows: &Rows<'_>, actions: Vec<f32>) -> PyResult<Py<PyAny>> {
         match (&self.action_space, rows.single) {
             (ActionSpace::Discrete { .. }, true) => actions.first().map(|&x| x as i64).into_py_any(py),
@@ -107,7 +107,7 @@ impl Agent {
         }
     }
 
-    /// Values as Python wants them: one for each row.
+    /// Converts values for Python: one per row.
     fn values(&self, py: Python<'_>, single: bool, what: &str, of: Option<Vec<f32>>) -> PyResult<Py<PyAny>> {
         let Some(values) = of else {
             let message = format!("the agent `{}` learns no {what}", self.config.agent);
@@ -161,7 +161,7 @@ impl Agent {
         let rows = Rows::new("observations", observations, self.observation_dim)?;
         let width = self.action_space.dim();
         let chosen = match (&self.action_space, rows.single) {
-            // A choice for each row is one column.
+            // One discrete action per row is a matrix of one column.
             (ActionSpace::Discrete { .. }, false) => Rows::new(
                 "actions",
                 &actions.py().import("numpy")?.call_method1("reshape", (actions, (-1, 1)))?,
@@ -293,7 +293,7 @@ impl Agent {
     }
 }
 
-/// Runs `work` without the GIL until it is done or a signal, such as Ctrl-C, raises.
+/// Runs `work` without the GIL; a signal handler that raises, as for Ctrl-C, stops it.
 fn attended<T: Send>(py: Python<'_>, work: impl FnOnce(&StopFlag) -> T + Send) -> PyResult<T> {
     let stop = StopFlag::new();
     py.detach(|| {

@@ -1,4 +1,4 @@
-//! NumPy's arrays as slices.
+//! NumPy arrays as slices.
 
 use crate::errors::bad_data;
 use album_data::Elements;
@@ -8,7 +8,7 @@ use numpy::{
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// An array of one of the types that are read, borrowed for as long as the GIL is held.
+/// An array of a supported type, borrowed for as long as the GIL is held.
 pub enum Lent<'py> {
     F32(PyReadonlyArrayDyn<'py, f32>),
     F64(PyReadonlyArrayDyn<'py, f64>),
@@ -48,7 +48,7 @@ impl<'py> Lent<'py> {
         }
     }
 
-    /// The elements. `album_rl/_arrays.py` has seen to it that they follow each other in memory.
+    /// The elements. `album_rl/_arrays.py` has made the array contiguous.
     pub fn elements(&self) -> PyResult<Elements<'_>> {
         Ok(match self {
             Self::F32(array) => Elements::F32(array.as_slice()?),
@@ -60,8 +60,8 @@ impl<'py> Lent<'py> {
     }
 }
 
-/// Rows of numbers in single precision, and whether there is one row that stands alone. An array of another type or
-/// layout is converted, once.
+/// Rows of f32, and whether the caller passed a single row as a vector. Arrays of another type or layout are
+/// converted once.
 pub struct Rows<'py> {
     array: PyReadonlyArrayDyn<'py, f32>,
     pub single: bool,
@@ -112,7 +112,7 @@ pub fn integers(array: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<i64>> {
     Ok(array.as_slice()?.to_vec())
 }
 
-/// Numbers as NumPy's, without a copy.
+/// Hands a vector to NumPy without copying it.
 pub fn column<T: numpy::Element>(py: Python<'_>, numbers: Vec<T>) -> Bound<'_, PyArray1<T>> {
     PyArray1::from_vec(py, numbers)
 }

@@ -1,4 +1,4 @@
-//! Data: arrays or files in, what the doctor says out.
+//! Datasets from arrays or files, and the doctor's report on them.
 
 use crate::arrays::{Lent, column};
 use crate::errors::{exception, raise};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Logged decisions, checked and copied.
 #[pyclass(frozen, module = "album_rl._album")]
 pub struct Dataset {
-    /// Where they are from.
+    /// Where the data came from.
     pub source: Source,
     pub data: SourceData,
 }
@@ -23,7 +23,7 @@ impl std::fmt::Debug for Dataset {
     }
 }
 
-/// What cannot be read off the data, from JSON and the text of a `ColumnMap`.
+/// The options that cannot be inferred from the data, parsed from JSON and the text of a `ColumnMap`.
 fn source(py: Python<'_>, options: &str, columns: Option<&str>) -> PyResult<Source> {
     let refuse = |message: String| exception(py, "ConfigError", message);
     let mut source: Source = serde_json::from_str(options).map_err(|e| refuse(e.to_string()))?;
@@ -51,7 +51,7 @@ impl Dataset {
             let (name, shape) = ((*name).clone(), array.shape().to_vec());
             views.push(LentArray { name, shape, elements: array.elements()? });
         }
-        // The GIL is held: nobody changes the arrays meanwhile. Afterwards it does not matter.
+        // The GIL is held while the arrays are copied, so no Python code changes them meanwhile.
         let data = source.read_lent(&views).map_err(|e| raise(py, e.into()))?;
         Ok(Dataset { source, data })
     }
@@ -61,7 +61,7 @@ impl Dataset {
     fn load(py: Python<'_>, paths: Vec<PathBuf>, options: &str, columns: Option<&str>) -> PyResult<Self> {
         let mut source = source(py, options, columns)?;
         for path in paths {
-            // What is no path may be the id of a Minari dataset.
+            // A path that does not exist may be the id of a Minari dataset.
             let path = if path.exists() { std::path::absolute(&path)? } else { path };
             source.paths.push(path);
         }
@@ -148,7 +148,7 @@ impl Dataset {
     }
 }
 
-/// As JSON. What comes from the library always can be.
+/// Serializes to JSON, which never fails for types of the library.
 pub fn json(value: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
 }

@@ -1,4 +1,4 @@
-//! A Python environment of the caller, stepped in the caller's own thread.
+//! The caller's Python environment, stepped in the caller's own thread.
 
 use crate::errors::exception;
 use crate::fit::Caller;
@@ -12,8 +12,8 @@ use std::ffi::CString;
 use std::fmt;
 use std::sync::Arc;
 
-/// One environment. Requests travel to the thread that called `fit`, where the environment was made and where
-/// environments that draw or that hold files want to stay.
+/// One environment. Requests are sent to the thread that called `fit`, where the environment was created:
+/// environments that render or hold files often must stay in their thread.
 pub struct CallersEnv {
     adapter: Arc<Py<PyAny>>,
     shape: EnvShape,
@@ -29,8 +29,7 @@ impl fmt::Debug for CallersEnv {
     }
 }
 
-/// Puts the adapter that worker processes use around an environment, or around what a function without arguments
-/// returns.
+/// Wraps an environment, or the result of a function without arguments, in the adapter that worker processes use.
 pub fn adapt(env: &Bound<'_, PyAny>) -> PyResult<(Py<PyAny>, EnvShape)> {
     let py = env.py();
     let env = if !env.hasattr("step")? && env.is_callable() { env.call0()? } else { env.clone() };
@@ -41,7 +40,7 @@ pub fn adapt(env: &Bound<'_, PyAny>) -> PyResult<(Py<PyAny>, EnvShape)> {
         }
         return Err(error);
     }
-    // Workers find these names in their main module.
+    // In a worker process, these names are in the main module.
     let source = GYMNASIUM.replace("from __main__ import", "from album_rl._host import");
     let module = PyModule::from_code(
         py,
@@ -129,7 +128,7 @@ impl EnvPool for CallersEnv {
 }
 
 impl CallersEnv {
-    /// Within the environment's own bounds, which may be tighter than those of the data.
+    /// Clips an action to the environment's bounds, which may be tighter than those of the data.
     fn clipped(&self, action: &[f32]) -> Vec<f32> {
         match &self.shape.actions {
             ActionSpace::Discrete { .. } => action.to_vec(),

@@ -1,10 +1,10 @@
-//! The library's errors as Python's exceptions. The classes are in `album_rl/_errors.py`.
+//! Converts the library's errors to Python exceptions, whose classes are in `album_rl/_errors.py`.
 
 use album::Error;
 use album_train::TrainError;
 use pyo3::prelude::*;
 
-/// The exception of an error.
+/// The exception for an error of the library.
 pub fn raise(py: Python<'_>, error: Error) -> PyErr {
     let class = match &error {
         Error::Usage(_) | Error::Config(_) => "ConfigError",
@@ -22,12 +22,12 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
     exception(py, class, error.to_string())
 }
 
-/// The exception of data that cannot be used.
+/// The exception for unusable data.
 pub fn bad_data(py: Python<'_>, message: String) -> PyErr {
     exception(py, "DataError", message)
 }
 
-/// An exception of a class of `album_rl`.
+/// An exception of this class of `album_rl`.
 pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     let made = py
         .import("album_rl._errors")
@@ -39,7 +39,7 @@ pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     }
 }
 
-/// Options of the command line as the keywords that they are here.
+/// Replaces command-line options in a message by the corresponding Python keywords.
 fn in_python(message: &str) -> String {
     let mut text = message.strip_prefix("command line: ").unwrap_or(message).to_owned();
     for (option, keyword) in [

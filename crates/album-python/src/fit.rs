@@ -1,7 +1,7 @@
 //! Training while Python stays responsive.
 //!
-//! The run trains on a thread of its own. The thread that called waits without the GIL, passes on what happens, steps the
-//! caller's environment and looks for signals: Ctrl-C stops the run at its next step.
+//! The run trains in a thread of its own. The calling thread waits without the GIL, delivers events, steps
+//! the caller's environment and checks for signals: Ctrl-C stops the run at its next step.
 
 use crate::agent::{Agent, Home};
 use crate::dataset::Dataset;
@@ -18,24 +18,24 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Signals are looked for this often.
+/// How often signals are checked.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Rows that may wait for a slow callback before training waits with them.
+/// How many messages may queue for a slow callback before training waits for it.
 const WAITING: usize = 64;
 
-/// JSON as a table of settings.
+/// Parses settings from JSON.
 pub fn table(json: &str) -> PyResult<toml::Table> {
     serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("settings: {e}")))
 }
 
-/// What the training thread says to the one that called.
+/// A message from the training thread to the calling one.
 enum Message {
     Said(Said),
     Call(Box<dyn FnOnce(Python<'_>) + Send>),
 }
 
-/// An event, in words of the Python side.
+/// An event, as the Python side expects it.
 enum Said {
     Row { kind: &'static str, step: u64, row: Vec<(String, f64)> },
     Warning(String),
@@ -78,12 +78,12 @@ impl Said {
 #[derive(Clone)]
 pub struct Caller {
     sender: SyncSender<Message>,
-    /// What went wrong there, for the exception that `fit` raises.
+    /// The exception raised there, for `fit` to raise again.
     failure: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl Caller {
-    /// Waits for the result.
+    /// Runs `f` there and waits for its result.
     pub fn call<T: Send + 'static>(
         &self,
         f: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
@@ -96,7 +96,7 @@ impl Caller {
                 *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 text
             });
-            _ = sender.send(result); // it waits
+            _ = sender.send(result); // `call` is waiting for it
         };
         let gone = || EnvError::Failed("the environment is gone: the call of fit has ended".into());
         self.sender.send(Message::Call(Box::new(run))).map_err(|_| gone())?;
@@ -158,14 +158,15 @@ pub fn fit(
         Some((adapter, shape)) => {
             run = run.judged_in(Box::new(CallersEnv::new(adapter, shape, caller))).map_err(refuse)?;
         }
-        // The channel closes with the last of its senders.
+        // The channel closes when its last sender is dropped.
         None => drop(caller),
     }
     let stop = StopFlag::new();
     let raised = stop.clone();
     let training = std::thread::spawn(move || {
         run.train(raised, &mut |event| {
-            // Who called is always there until this thread ends. A sign of life is not worth waiting for.
+            // The calling thread receives until this one ends, so sending cannot fail. Progress is not worth
+            // waiting for.
             match Said::of(event) {
                 Some(said @ Said::Progress { .. }) => _ = sender.try_send(Message::Said(said)),
                 Some(said) => _ = sender.send(Message::Said(said)),
@@ -184,7 +185,7 @@ pub fn fit(
             Ok(Message::Call(f)) => f(py),
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        // The first Ctrl-C stops the run and leaves its agent; a second one is an exception.
+        // The first Ctrl-C stops the run and still returns the agent; a second one raises.
         match py.check_signals() {
             Ok(()) => interrupted |= on_event.getattr("interrupted")?.is_truthy()?,
             Err(error) if !interrupted && error.is_instance_of::<PyKeyboardInterrupt>(py) => {

@@ -1,7 +1,7 @@
-//! The native part of the Python package `album_rl`: arrays and callbacks in, the library `album` underneath.
+//! The native part of the Python package `album_rl`: passes arrays and callbacks to the library `album`.
 //!
-//! Nothing is decided here that the library could decide. `python/album_rl/` gives these functions the shape that Python
-//! users expect; both speak in arrays and, where things have many names, in JSON.
+//! Decisions are left to the library. `python/album_rl/` wraps these functions in the API that Python users
+//! see; the two exchange arrays, and JSON for anything with many named fields.
 
 mod agent;
 mod arrays;

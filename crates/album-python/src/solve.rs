@@ -1,4 +1,4 @@
-//! The exact program on tables in memory.
+//! Solves the exact tabular program on arrays in memory.
 
 use crate::arrays::{column, integers};
 use crate::dataset::json;

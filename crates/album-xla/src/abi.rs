@@ -1,17 +1,19 @@
-//! The part of `pjrt_c_api.h` (version 0.81) that is used, field by field. Every struct begins with its size and a list of
-//! extensions; a plugin accepts structs that are larger than it knows and refuses smaller ones. Ours end with zeros where
-//! later versions have further fields (0.97 and 0.104 have some), so that newer plugins take them too.
+//! The part of `pjrt_c_api.h` (version 0.81) that we use, field by field. Every struct begins with its size
+//! and a list of extensions; a plugin accepts structs larger than the ones it knows and refuses smaller ones.
+//! Ours are padded with zeros for the fields that later versions add (0.97 and 0.104 do), so newer plugins
+//! accept them too.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-/// The version that this file follows.
+/// The version of the C API that this file follows.
 pub(crate) const VERSION: (i32, i32) = (0, 81);
 
-/// Every function of the interface takes one struct and returns an error or null; two of those about errors return nothing.
+/// Every function of the API takes one struct and returns an error or null; two of the functions on errors
+/// return nothing.
 pub(crate) type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// What `GetPjrtApi` returns: a header, then functions in a fixed order.
+/// What `GetPjrtApi` returns: this header, followed by a table of functions in a fixed order.
 #[repr(C)]
 pub(crate) struct Api {
     pub(crate) struct_size: usize,
@@ -27,7 +29,7 @@ pub(crate) struct Version {
     pub(crate) minor: c_int,
 }
 
-/// Places of functions in the table behind [`Api`].
+/// Index of each function in the table that follows [`Api`].
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
 pub(crate) enum Call {
@@ -58,10 +60,10 @@ pub(crate) enum Call {
     ExecutableGetCompiledMemoryStats = 96,
 }
 
-/// Functions that every plugin must have: those up to this place.
+/// Index of the last function that every plugin must have.
 pub(crate) const LAST_NEEDED: usize = Call::BufferToHostBuffer as usize;
 
-/// A number that a device may know.
+/// A number that a plugin may or may not report.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Known {
@@ -69,10 +71,10 @@ pub(crate) struct Known {
     pub(crate) is_set: bool,
 }
 
-/// How many fields of the size of a pointer later versions may add.
+/// How many pointer-sized fields later versions may add.
 pub(crate) const LATER: usize = 8;
 
-/// A struct of arguments with all fields zero but its size.
+/// An argument struct, zeroed but for its size.
 pub(crate) trait Arguments: Sized {
     fn empty() -> Self;
 }
@@ -85,7 +87,7 @@ macro_rules! arguments {
             pub(crate) struct_size: usize,
             pub(crate) extension_start: *mut c_void,
             $(pub(crate) $field: $type,)*
-            /// Zeros, for fields of later versions.
+            /// Zeros, in place of the fields of later versions.
             pub(crate) later: [usize; LATER],
         }
 
@@ -98,20 +100,20 @@ macro_rules! arguments {
 }
 
 arguments! {
-    /// For all calls that take one object: to destroy it, or to wait for it.
+    /// For calls that destroy an object or wait for it.
     One { object: *mut c_void = ptr::null_mut(), }
-    /// For all calls that take one object and return a text.
+    /// For calls that take an object and return a string.
     Text {
         object: *mut c_void = ptr::null_mut(),
         text: *const c_char = ptr::null(),
         size: usize = 0,
     }
-    /// For all calls that take one object and return another, or a number of the size of a pointer.
+    /// For calls that take an object and return another one, or a pointer-sized number.
     Other {
         object: *mut c_void = ptr::null_mut(),
         other: *mut c_void = ptr::null_mut(),
     }
-    /// For all calls that take one object and return an `int`.
+    /// For calls that take an object and return an `int`.
     Number {
         object: *mut c_void = ptr::null_mut(),
         number: c_int = 0,
@@ -154,7 +156,7 @@ arguments! {
         num_dims: usize = 0,
         strides: *const i64 = ptr::null(),
         num_strides: usize = 0,
-        // 0: the data may change as soon as the call returns.
+        // 0 (`kImmutableOnlyDuringCall`): the data may change as soon as the call returns.
         semantics: c_int = 0,
         device: *mut c_void = ptr::null_mut(),
         memory: *mut c_void = ptr::null_mut(),
@@ -196,7 +198,7 @@ arguments! {
     MemoryStats {
         device: *mut c_void = ptr::null_mut(),
         bytes_in_use: i64 = 0,
-        // A peak, a number of allocations, the largest of them, the limit, and so on.
+        // Peak, number of allocations, largest allocation, limit, and so on.
         more: [Known; 10] = [Known { number: 0, is_set: false }; 10],
     }
     CompiledMemory {

@@ -1,8 +1,8 @@
-//! What can go wrong with a device.
+//! Errors of plugins and devices.
 
 use std::path::PathBuf;
 
-/// Why a device cannot be used, or failed.
+/// Why a device cannot be used, or why it failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum XlaError {
@@ -12,15 +12,15 @@ pub enum XlaError {
         crate::PLUGIN
     )]
     NoPlugin,
-    /// A file that cannot be loaded.
+    /// The file is not a library that this machine can load.
     #[error("{}: not a library that can be loaded here: {reason}", .path.display())]
     Load {
         /// The file.
         path: PathBuf,
-        /// What the loader says.
+        /// The loader's message.
         reason: String,
     },
-    /// A library that is something else.
+    /// The library is not a PJRT plugin.
     #[error("{}: not a PJRT plugin: {reason}", .path.display())]
     NotAPlugin {
         /// The file.
@@ -28,61 +28,61 @@ pub enum XlaError {
         /// What it lacks.
         reason: String,
     },
-    /// A plugin of another interface.
+    /// The plugin implements an incompatible version of PJRT.
     #[error("{}: a plugin of PJRT {}.{}; this program speaks {}.{}", .path.display(), .found.0, .found.1, .expected.0, .expected.1)]
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The plugin's version.
         found: (i32, i32),
-        /// Ours.
+        /// The version we support.
         expected: (i32, i32),
     },
-    /// A device that does not exist.
+    /// The plugin has no device of this index.
     #[error("there is no device xla:{index}; the plugin has {}", devices(*.count))]
     Device {
-        /// What was asked for.
+        /// The index that was asked for.
         index: usize,
-        /// How many there are.
+        /// How many devices there are.
         count: usize,
     },
     /// The device has too little memory.
     #[error("the device is out of memory while {doing}: {message}")]
     OutOfMemory {
-        /// What was under way.
+        /// What was being done.
         doing: &'static str,
-        /// What the plugin says.
+        /// The plugin's message.
         message: String,
     },
-    /// A dataset that is larger than the device.
+    /// The dataset does not fit into the device's memory.
     #[error(
         "the data takes {needed} on the device, which has {there} left; without --device-data only batches go there"
     )]
     Room {
-        /// What it takes.
+        /// The memory it needs.
         needed: String,
-        /// What there is.
+        /// The memory that is free.
         there: String,
     },
-    /// A program that the plugin does not compile.
+    /// The plugin failed to compile a program.
     #[error("the plugin does not compile this step ({message}); the program was saved to {} for a report", .program.display())]
     Compile {
-        /// What the plugin says.
+        /// The plugin's message.
         message: String,
-        /// Where the program is.
+        /// Where the program was saved.
         program: PathBuf,
     },
-    /// Anything else that the plugin says.
+    /// Any other error of the plugin.
     #[error("the XLA plugin failed while {doing}: {message} (code {code})")]
     Plugin {
-        /// What was under way.
+        /// What was being done.
         doing: &'static str,
-        /// The plugin's code.
+        /// The plugin's error code.
         code: i32,
-        /// What the plugin says.
+        /// The plugin's message.
         message: String,
     },
-    /// A step that no program can be made of.
+    /// The step cannot be turned into a program.
     #[error("this step cannot run on a device: {0}")]
     Unsupported(String),
 }

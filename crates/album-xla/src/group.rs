@@ -1,9 +1,9 @@
-//! Seeds of one agent that share a device: each trains as if it were alone, and what they ask for at the same time runs as
-//! one program.
+//! Seeds of one agent that share a device. Each trains as if it were alone, but updates that are requested at
+//! the same time run as one program.
 //!
-//! Every seed has a [`Seat`]. An update waits until all seats that are taken have asked for one; then those with the lowest
-//! step, if they ask for the same computation, are updated together. So seeds that were stopped at different steps come
-//! together again, one that ends early leaves, and a single run is a group of one.
+//! Every seed has a [`Seat`]. An update waits until every occupied seat has requested one; then those at the
+//! lowest step that request the same computation are updated together. Seeds that were stopped at different
+//! steps thus catch up with each other, a seed that ends early leaves, and a single run is a group of one.
 
 use crate::XlaError;
 use crate::pjrt::Device;
@@ -13,13 +13,13 @@ use album_base::{machine, number};
 use album_nn::StepRates;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A device with room for some seeds of an agent.
+/// A device shared by a fixed number of seeds of an agent.
 pub struct Group {
     device: Device,
     seats: usize,
     shared: Mutex<Shared>,
     changed: Condvar,
-    /// Called after each update of any seeds.
+    /// Called after every update, whichever seeds it is for.
     each: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -27,52 +27,52 @@ pub struct Group {
 struct Shared {
     session: Option<Session>,
     seats: Vec<Place>,
-    /// The seats whose numbers are on the device, in order.
+    /// The seats whose tensors are on the device, in order.
     loaded: Vec<usize>,
-    /// Their numbers here, where somebody has looked at them since the last update.
+    /// The host's copy of their tensors, if one was made since the last update.
     copies: Option<Vec<Tensors>>,
-    /// Tables that are not on the device yet, by their number.
+    /// Tables that have not been copied to the device yet, by index.
     tables: Vec<Rows>,
 }
 
-/// Rows that seats lend, one table after the other.
+/// The rows that all seats contribute to one table.
 #[derive(Default)]
 struct Rows {
     width: usize,
     data: Vec<f32>,
-    /// What is in it, and where that begins.
+    /// The key of each contribution and its first row.
     parts: Vec<(String, usize)>,
 }
 
-/// What a group knows of a seat.
+/// What the group knows about a seat.
 #[derive(Default)]
 struct Place {
-    /// Its numbers, where they are not on the device.
+    /// Its tensors, if they are not on the device or are newer than the device's.
     here: Option<Tensors>,
-    /// What it waits for, and at which step.
+    /// The update it waits for, and its step.
     asks: Option<(u64, Ask)>,
     answer: Option<Result<Report, XlaError>>,
     left: bool,
 }
 
-/// A table that updates name rows of.
+/// A table on the device that updates gather rows from.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Equal for equal tables: seats that lend the same share it.
+    /// Identifies the content: seats that lend tables with the same key share one copy.
     pub key: String,
-    /// Numbers in a row.
+    /// The number of columns.
     pub width: usize,
-    /// The rows, one after the other.
+    /// The entries, row by row.
     pub rows: Vec<f32>,
 }
 
-/// The place of one seed in a [`Group`], until it is dropped.
+/// One seed's place in a [`Group`]; dropping it leaves the group.
 #[derive(Debug)]
 pub struct Seat {
     group: Arc<Group>,
     at: usize,
     nets: Vec<Net>,
-    /// Where its rows begin in each table.
+    /// Its first row in each table.
     first_rows: Vec<u32>,
 }
 
@@ -86,12 +86,12 @@ impl std::fmt::Debug for Group {
 }
 
 impl Group {
-    /// Room for so many seeds, all of which must take their seats before any of them can be updated.
+    /// A group of `seats` seeds. No update runs before all seats are taken.
     pub fn new(device: &Device, seats: usize) -> Arc<Self> {
         Self::with(device, seats, || {})
     }
 
-    /// The same; `each` is called after each update of any seeds, before they go on.
+    /// Like [`Group::new`]; `each` is called after every update, before the seeds go on.
     pub fn with(device: &Device, seats: usize, each: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Group {
             device: device.clone(),
@@ -127,7 +127,7 @@ impl Group {
         Ok(Seat { group: self.clone(), at: shared.seats.len() - 1, nets, first_rows: Vec::new() })
     }
 
-    /// Updates whoever is due, if everybody waits.
+    /// Runs the next update if every occupied seat is waiting.
     fn advance(&self, shared: &mut Shared) {
         let waits = |place: &Place| place.left || place.asks.is_some();
         if shared.seats.len() < self.seats || !shared.seats.iter().all(waits) {
@@ -173,7 +173,7 @@ impl Shared {
         self.session.as_mut().ok_or_else(|| XlaError::Unsupported("nobody has taken a seat".into()))
     }
 
-    /// Brings all numbers here. A seat that has brought newer ones keeps these.
+    /// Copies all tensors to the host. A seat that has brought newer ones keeps those.
     fn settle(&mut self) -> Result<(), XlaError> {
         if self.loaded.is_empty() {
             return Ok(());
@@ -188,7 +188,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The numbers of a seat.
+    /// The tensors of a seat.
     fn numbers(&mut self, at: usize) -> Result<Tensors, XlaError> {
         if let Some(here) = &self.seats[at].here {
             return Ok(here.clone());
@@ -213,13 +213,13 @@ impl Seat {
         &self.nets
     }
 
-    /// The programs of all seats so far.
+    /// The programs compiled so far, for all seats.
     pub fn programs(&self) -> Vec<ProgramSize> {
         self.group.shared().session.iter().flat_map(Session::programs).collect()
     }
 
-    /// Lends tables, which are copied to the device before the first update of any seat. From then on updates can name
-    /// their rows ([`album_nn::Tape::constant_of_table`]), as they are counted in this seat's tables.
+    /// Lends tables, which are copied to the device before the first update. Updates can then refer to their
+    /// rows ([`album_nn::Tape::constant_of_table`]), by the row's index in this seat's tables.
     pub fn lend(&mut self, tables: Vec<Table>) -> Result<(), XlaError> {
         let mut shared = self.group.shared();
         shared.tables.resize_with(tables.len(), Rows::default);
@@ -238,9 +238,9 @@ impl Seat {
         check_room(&self.group.device, bytes)
     }
 
-    /// Runs one update, together with those of the others. `fresh` are the numbers of all networks, where they are not those
-    /// that the last update has left: weights, first and second moments, network by network. `rates` are those of the
-    /// trained networks in order.
+    /// Runs one update, together with those of the other seats. `fresh` holds the tensors of all networks
+    /// (network by network: weights, first moments, second moments) if they are not those that the last
+    /// update left. `rates` are those of the trained networks, in order.
     pub fn run(
         &self,
         number: u64,
@@ -262,7 +262,7 @@ impl Seat {
         }
     }
 
-    /// The numbers of all networks as the last update has left them, in the order of [`Seat::run`].
+    /// The tensors of all networks after the last update, in the order of [`Seat::run`].
     pub fn read(&self) -> Result<Vec<Vec<f32>>, XlaError> {
         self.group.shared().numbers(self.at)
     }
@@ -276,10 +276,10 @@ impl Drop for Seat {
     }
 }
 
-/// Refuses tables that do not fit, where anybody tells how much room there is.
+/// Refuses tables that do not fit, if the free memory is known.
 pub(crate) fn check_room(device: &Device, bytes: u64) -> Result<(), XlaError> {
     let on_device = device.memory().and_then(|memory| memory.free());
-    // A processor's memory is this machine's.
+    // The memory of a CPU device is the machine's.
     let there = on_device.or_else(|| device.name().eq_ignore_ascii_case("cpu").then(machine::available)?);
     match there {
         Some(there) if bytes > there => {

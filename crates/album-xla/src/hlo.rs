@@ -1,9 +1,9 @@
-//! StableHLO as text, one operation a line.
+//! Writes StableHLO as text, one operation per line.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// The dimensions of a tensor, four at most.
+/// The dimensions of a tensor, at most four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     dims: [usize; 4],
@@ -27,7 +27,7 @@ impl Shape {
     }
 }
 
-/// What the entries of a tensor are.
+/// The element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     F32,
@@ -35,7 +35,7 @@ enum Kind {
     I32,
 }
 
-/// The result of an operation.
+/// An SSA value: the result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Value {
     id: usize,
@@ -48,7 +48,7 @@ impl Value {
         self.shape.dims()
     }
 
-    /// The type as MLIR writes it.
+    /// The type in MLIR's syntax.
     fn of_type(&self) -> String {
         let mut text = String::from("tensor<");
         for dim in self.shape.dims() {
@@ -62,7 +62,7 @@ impl Value {
     }
 }
 
-/// How many entries become one.
+/// The operation of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fold {
     Add,
@@ -70,7 +70,7 @@ pub(crate) enum Fold {
     Max,
 }
 
-/// The body of a function.
+/// The body of the program's only function, as it is being written.
 #[derive(Default)]
 pub(crate) struct Hlo {
     text: String,
@@ -100,7 +100,7 @@ impl Hlo {
         self.value(shape, Kind::F32)
     }
 
-    /// An argument of whole numbers.
+    /// An argument of `i32` indices.
     pub(crate) fn places(&mut self, shape: Shape) -> Value {
         self.value(shape, Kind::I32)
     }
@@ -115,7 +115,7 @@ impl Hlo {
         self.push(value, &literal)
     }
 
-    /// Numbers in a vector.
+    /// A constant vector.
     pub(crate) fn vector(&mut self, numbers: &[f32]) -> Value {
         let value = self.value(Shape::new(&[numbers.len()]), Kind::F32);
         let literals: Vec<String> = numbers.iter().map(|x| format!("0x{:08X}", x.to_bits())).collect();
@@ -123,13 +123,13 @@ impl Hlo {
         self.push(value, &literal)
     }
 
-    /// A function of each entry, by StableHLO's name for it.
+    /// An elementwise unary operation, by its StableHLO name.
     pub(crate) fn map(&mut self, name: &str, x: Value) -> Value {
         let value = self.value(x.shape, x.kind);
         self.push(value, &format!("{name} %{} : {}", x.id, value.of_type()))
     }
 
-    /// The error function, which is in a dialect of its own.
+    /// The error function, which is part of the CHLO dialect.
     pub(crate) fn erf(&mut self, x: Value) -> Value {
         let value = self.value(x.shape, x.kind);
         let (id, of) = (value.id, value.of_type());
@@ -137,7 +137,7 @@ impl Hlo {
         value
     }
 
-    /// A function of two entries, by StableHLO's name for it. Single rows, columns and numbers stand for many.
+    /// An elementwise binary operation, by its StableHLO name. Dimensions of size 1 are broadcast.
     pub(crate) fn zip(&mut self, name: &str, a: Value, b: Value) -> Value {
         let [a, b] = self.together(a, b);
         let value = self.value(a.shape, a.kind);
@@ -160,19 +160,19 @@ impl Hlo {
         self.zip("divide", a, b)
     }
 
-    /// Times a number.
+    /// Multiplies by a scalar.
     pub(crate) fn scale(&mut self, x: Value, by: f32) -> Value {
         let by = self.constant(by, x.shape);
         self.mul(by, x)
     }
 
-    /// Plus a number.
+    /// Adds a scalar.
     pub(crate) fn shift(&mut self, x: Value, by: f32) -> Value {
         let by = self.constant(by, x.shape);
         self.add(x, by)
     }
 
-    /// Where `a` compares with `b` as `direction` says (`GT`, `GE`, `EQ`, ...).
+    /// Elementwise comparison in the given `direction` (`GT`, `GE`, `EQ`, ...).
     pub(crate) fn compare(&mut self, direction: &str, a: Value, b: Value) -> Value {
         let [a, b] = self.together(a, b);
         let value = self.value(a.shape, Kind::Bool);
@@ -180,7 +180,7 @@ impl Hlo {
         self.push(value, &format!("compare {direction}, %{}, %{}, FLOAT : ({of}, {of}) -> {to}", a.id, b.id))
     }
 
-    /// Where an entry compares with a number.
+    /// Compares each entry with a scalar.
     pub(crate) fn compare_with(&mut self, direction: &str, x: Value, number: f32) -> Value {
         let number = self.constant(number, x.shape);
         self.compare(direction, x, number)
@@ -192,13 +192,13 @@ impl Hlo {
         self.push(value, &format!("select %{}, %{}, %{} : {of}, {to}", condition.id, a.id, b.id))
     }
 
-    /// One of two numbers.
+    /// `a` where the condition holds, `b` elsewhere.
     pub(crate) fn choose(&mut self, condition: Value, a: f32, b: f32) -> Value {
         let [a, b] = [a, b].map(|x| self.constant(x, condition.shape));
         self.select(condition, a, b)
     }
 
-    /// Repeats single rows and columns until the shapes are equal.
+    /// Broadcasts two values of equal rank to a common shape.
     fn together(&mut self, a: Value, b: Value) -> [Value; 2] {
         let mut shape = a.shape;
         for dim in 0..shape.rank {
@@ -209,7 +209,7 @@ impl Hlo {
         [self.fill(a, shape), self.fill(b, shape)]
     }
 
-    /// Repeats what there is one of.
+    /// Broadcasts dimensions of size 1 to `shape`.
     pub(crate) fn fill(&mut self, x: Value, shape: Shape) -> Value {
         if x.shape == shape {
             return x;
@@ -219,7 +219,7 @@ impl Hlo {
         self.broadcast(x, &dims, shape)
     }
 
-    /// Puts dimension `i` of `x` at `dims[i]` of a larger shape.
+    /// `broadcast_in_dim`: dimension `i` of `x` becomes dimension `dims[i]` of `shape`.
     pub(crate) fn broadcast(&mut self, x: Value, dims: &[usize], shape: Shape) -> Value {
         let value = self.value(shape, x.kind);
         let (of, to) = (x.of_type(), value.of_type());
@@ -235,7 +235,7 @@ impl Hlo {
         self.push(value, &format!("reshape %{} : ({of}) -> {to}", x.id))
     }
 
-    /// Folds along dimensions, of which one entry is left.
+    /// Reduces over `dims`, which are kept with size 1.
     pub(crate) fn fold(&mut self, fold: Fold, x: Value, dims: &[usize]) -> Value {
         let (name, zero) = match fold {
             Fold::Add => ("add", 0.0),
@@ -268,7 +268,7 @@ impl Hlo {
         self.push(value, &format!("concatenate {ids}, dim = {dim} : ({types}) -> {to}"))
     }
 
-    /// The part that begins at `from`.
+    /// The slice of this shape that begins at `from`.
     pub(crate) fn slice(&mut self, x: Value, from: &[usize], shape: Shape) -> Value {
         if x.shape == shape {
             return x;
@@ -280,7 +280,7 @@ impl Hlo {
         self.push(value, &format!("slice %{} [{}] : ({of}) -> {to}", x.id, ranges.join(", ")))
     }
 
-    /// Rows of a matrix: those that `at` names, behind its own dimensions.
+    /// Gathers rows of a matrix: the result has the dimensions of the indices `at`, then one of columns.
     pub(crate) fn rows(&mut self, table: Value, at: Value) -> Value {
         let (places, width) = (at.shape.rank, table.dims()[1]);
         let value = self.value(Shape::new(&[at.dims(), &[width]].concat()), table.kind);
@@ -298,7 +298,7 @@ impl Hlo {
         value
     }
 
-    /// Zeros around `x`, which begins at `from`.
+    /// Pads `x` with zeros to `shape`, placing it at `from`.
     pub(crate) fn pad(&mut self, x: Value, from: &[usize], shape: Shape) -> Value {
         if x.shape == shape {
             return x;
@@ -314,14 +314,14 @@ impl Hlo {
         self.push(value, &format!("pad %{}, %{}, {around} : ({of}, tensor<f32>) -> {to}", x.id, zero.id))
     }
 
-    /// Places along a dimension: 0, 1, 2, ...
+    /// The index along a dimension: 0, 1, 2, ...
     pub(crate) fn iota(&mut self, shape: Shape, dim: usize) -> Value {
         let value = self.value(shape, Kind::F32);
         self.push(value, &format!("iota dim = {dim} : {}", value.of_type()))
     }
 
-    /// The product over dimension `along.0` of `a` and `along.1` of `b`, both counted behind `lead` dimensions that the two
-    /// have in common. What is left of `a` comes before what is left of `b`.
+    /// `dot_general`: contracts dimension `along.0` of `a` with `along.1` of `b`, both counted after `lead`
+    /// batch dimensions that the two share. The remaining dimensions of `a` come before those of `b`.
     pub(crate) fn dot(&mut self, a: Value, b: Value, lead: usize, along: (usize, usize)) -> Value {
         let mut dims = a.dims()[..lead].to_vec();
         let common: Vec<usize> = (0..lead).collect();
@@ -339,7 +339,8 @@ impl Hlo {
         self.push(value, &format!("dot_general {operands}, {batching}{contracting} : ({of}, {by}) -> {to}"))
     }
 
-    /// The module: `arguments` with the place of the result that each is reused for, if it is.
+    /// The finished module. An argument may be donated to a result: its buffer is then reused for the result
+    /// of that index.
     pub(crate) fn finish(self, arguments: &[(Value, Option<usize>)], results: &[Value]) -> String {
         let arguments: Vec<String> = (arguments.iter())
             .map(|(value, alias)| {

@@ -1,8 +1,9 @@
-//! Training steps of album on any device that has a PJRT plugin: GPUs, TPUs, CPUs.
+//! Runs album's training steps on any device with a PJRT plugin: GPUs, TPUs, CPUs.
 //!
-//! A tape that defers ([`album_nn::Tape::that_defers`]) records what an algorithm asks for; a [`Group`] makes one StableHLO
-//! program of it, losses, gradients, clipping, Adam, targets and measures, for one seed or for several, and runs it on a
-//! [`Device`], where the networks stay from step to step. Algorithms are not told.
+//! A deferring tape ([`album_nn::Tape::that_defers`]) records what an algorithm computes. A [`Group`] turns
+//! the recording into one StableHLO program (losses, gradients, clipping, Adam, target networks, metrics),
+//! for one seed or several, and runs it on a [`Device`], where the networks stay between steps. Algorithms
+//! need not know about it.
 //!
 //! ```no_run
 //! use album_xla::DeviceName;
@@ -15,15 +16,15 @@
 //! # }
 //! ```
 //!
-//! | file | what it is |
+//! | file | contents |
 //! |---|---|
-//! | `pjrt.rs`, `abi.rs` | the C interface: the only unsafe code, and the structs of its header |
-//! | `hlo.rs` | StableHLO as text |
-//! | `emit/` | a recording and its gradients |
+//! | `pjrt.rs`, `abi.rs` | safe bindings to the C API (the only unsafe code), and the structs of its header |
+//! | `hlo.rs` | a writer of StableHLO text |
+//! | `emit/` | StableHLO for a recording and its gradients |
 //! | `step.rs`, `program.rs` | an update as data, and as one program |
-//! | `session.rs` | networks on a device, programs by what they do |
+//! | `session.rs` | the networks on a device, and a cache of compiled programs |
 //! | `group.rs` | seeds that are updated together |
-//! | `plugin.rs` | which plugin, which device |
+//! | `plugin.rs` | finds the plugin and opens its devices |
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

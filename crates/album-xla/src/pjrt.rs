@@ -1,4 +1,4 @@
-//! A safe binding to the few calls of the PJRT C interface that a training step needs.
+//! Safe bindings to the few calls of the PJRT C API that a training step needs.
 #![allow(unsafe_code)]
 
 use crate::abi::{self, Api, Arguments, Call, Function, One, Other, Text};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 type Object = *mut c_void;
 
-/// A loaded plugin. It stays loaded as long as the process: the runtimes behind it keep threads of their own.
+/// A loaded plugin. It is never unloaded, because its runtime keeps threads of its own.
 struct Plugin {
     api: *const Api,
 }
@@ -47,7 +47,7 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Where function `i` of the table is, in bytes.
+    /// The byte offset of function `i` of the table.
     fn offset(i: usize) -> usize {
         size_of::<Api>() + i * size_of::<Function>()
     }
@@ -63,7 +63,7 @@ impl Plugin {
         }
     }
 
-    /// Calls a function of the interface. `arguments` is the struct that the header declares for it.
+    /// Calls a function of the API. `arguments` must be the struct that the header declares for it.
     fn call<A: Arguments>(&self, call: Call, doing: &'static str, arguments: &mut A) -> Result<(), XlaError> {
         let Some(function) = self.function(call) else {
             return Err(XlaError::Plugin { doing, code: 12, message: format!("it has no {call:?}") });
@@ -108,7 +108,7 @@ impl Plugin {
 
     fn destroy(&self, call: Call, object: Object) {
         if !object.is_null() {
-            // Nothing can be done about an object that does not want to go.
+            // There is nobody to report a failed cleanup to.
             let _ = self.call(call, "cleaning up", &mut One { object, ..One::empty() });
         }
     }
@@ -124,7 +124,7 @@ impl Plugin {
     }
 }
 
-/// Copies a text.
+/// Copies a string of the plugin.
 ///
 /// # Safety
 /// `size` bytes can be read at `text`.
@@ -136,7 +136,7 @@ unsafe fn string(text: *const c_char, size: usize) -> String {
     String::from_utf8_lossy(unsafe { std::slice::from_raw_parts(text.cast::<u8>(), size) }).into_owned()
 }
 
-/// A runtime with its devices.
+/// A PJRT client: the runtime that owns the devices.
 struct Client {
     plugin: Plugin,
     raw: Object,
@@ -158,9 +158,9 @@ impl Drop for Client {
 pub struct Device {
     client: Arc<Client>,
     raw: Object,
-    /// As the plugin numbers it.
+    /// The plugin's id of the device.
     id: i32,
-    /// For example `cpu`, and the kind of device.
+    /// The platform and the kind of device, for example `cuda NVIDIA H100`.
     name: String,
 }
 
@@ -175,9 +175,9 @@ impl std::fmt::Debug for Device {
     }
 }
 
-/// A number that a tensor can be made of.
+/// An element type of tensors.
 pub trait Element: Copy {
-    /// The header's number for it.
+    /// Its `PJRT_Buffer_Type`.
     const KIND: i32;
 }
 
@@ -189,26 +189,26 @@ impl Element for i32 {
     const KIND: i32 = 4;
 }
 
-/// The memory of a device in bytes, as far as it tells.
+/// Memory statistics of a device in bytes, as far as the plugin reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// In use now.
+    /// Allocated now.
     pub in_use: u64,
-    /// The most so far.
+    /// The most that was allocated at once.
     pub peak: Option<u64>,
-    /// All there is.
+    /// The most that can be allocated.
     pub limit: Option<u64>,
 }
 
 impl Memory {
-    /// Not in use now, where the device tells how much there is.
+    /// The memory that is left, if the limit is known.
     pub fn free(&self) -> Option<u64> {
         self.limit.map(|limit| limit.saturating_sub(self.in_use))
     }
 }
 
 impl Device {
-    /// All devices of the plugin in this file.
+    /// Loads the plugin in this file and lists its devices.
     pub fn all(plugin: &Path) -> Result<Vec<Device>, XlaError> {
         let plugin = Plugin::load(plugin)?;
         let mut create = abi::ClientCreate::empty();
@@ -233,17 +233,17 @@ impl Device {
         Ok(devices)
     }
 
-    /// What it is, for example `cpu` or `cuda NVIDIA H100`.
+    /// Platform and kind of device, for example `cpu` or `cuda NVIDIA H100`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The version of the runtime in the plugin's words.
+    /// The runtime's version, as the plugin describes it.
     pub fn version(&self) -> Result<String, XlaError> {
         self.client.plugin.text(Call::ClientPlatformVersion, self.client.raw)
     }
 
-    /// How its memory is used; `None` where it does not tell.
+    /// Memory statistics; `None` if the plugin does not report them.
     pub fn memory(&self) -> Option<Memory> {
         let mut stats = abi::MemoryStats { device: self.raw, ..abi::MemoryStats::empty() };
         self.client.plugin.call(Call::DeviceMemoryStats, "counting memory", &mut stats).ok()?;
@@ -251,10 +251,10 @@ impl Device {
         Some(Memory { in_use: stats.bytes_in_use.max(0) as u64, peak, limit })
     }
 
-    /// Copies numbers to the device, as a tensor of these dimensions.
+    /// Copies `data` to the device as a tensor of these dimensions.
     ///
     /// # Panics
-    /// If the dimensions are those of another number of entries.
+    /// If the length of `data` is not the product of the dimensions.
     pub fn upload<T: Element>(&self, data: &[T], dims: &[usize]) -> Result<Buffer, XlaError> {
         assert_eq!(data.len(), dims.iter().product::<usize>(), "{} numbers as {dims:?}", data.len());
         let dims: Vec<i64> = dims.iter().map(|&d| d as i64).collect();
@@ -270,7 +270,7 @@ impl Device {
         let doing = "copying to the device";
         self.client.plugin.call(Call::ClientBufferFromHostBuffer, doing, &mut arguments)?;
         let buffer = Buffer { client: self.client.clone(), raw: arguments.buffer };
-        // With these semantics the data has been read by now.
+        // With `kImmutableOnlyDuringCall`, the plugin has read the data before it returned: nothing to wait for.
         self.client.plugin.destroy(Call::EventDestroy, arguments.done);
         Ok(buffer)
     }
@@ -280,7 +280,7 @@ impl Device {
         const FORMAT: &str = "mlir";
         let options = compile_options(self.id);
         let text = abi::Program {
-            // Declared without `const`; a compiler does not write to it.
+            // The header lacks a `const`; plugins only read the program.
             code: program.as_ptr().cast_mut().cast(),
             code_size: program.len(),
             format: FORMAT.as_ptr().cast(),
@@ -363,16 +363,16 @@ impl Drop for Executable {
 }
 
 impl Executable {
-    /// The most memory that a run of it takes in bytes, arguments included, where the compiler tells.
+    /// Peak memory of a run in bytes, arguments included, if the compiler reports it.
     pub fn peak_memory(&self) -> Option<u64> {
         self.peak
     }
 
-    /// Runs the program. Arguments that it says it reuses must not be used again.
+    /// Runs the program. Donated arguments (those aliased to a result) must not be used afterwards.
     pub fn run(&self, arguments: &[&Buffer]) -> Result<Vec<Buffer>, XlaError> {
         let inputs: Vec<Object> = arguments.iter().map(|buffer| buffer.raw).collect();
         let mut outputs: Vec<Object> = vec![ptr::null_mut(); self.outputs];
-        // Lists for each device, of which there is one.
+        // PJRT wants one list per device; there is one device.
         let (inputs, to) = (inputs.as_ptr(), outputs.as_mut_ptr());
         let mut options = abi::ExecuteOptions::empty();
         let mut execute = abi::Execute {
@@ -422,7 +422,7 @@ impl Buffer {
         };
         let plugin = &self.client.plugin;
         plugin.call(Call::BufferToHostBuffer, doing, &mut arguments)?;
-        // Until then the plugin may write to `to`.
+        // The plugin may write to `to` until the event is ready.
         plugin.wait(arguments.event, doing)
     }
 }

@@ -1,4 +1,4 @@
-//! Which plugin and which of its devices.
+//! Finds the plugin and opens one of its devices.
 
 use crate::hlo::{Hlo, Shape};
 use crate::{Device, XlaError};
@@ -6,13 +6,13 @@ use album_base::{atomic, cache};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The variable that names the library of a plugin.
+/// The environment variable with the path of the plugin's library.
 pub const PLUGIN: &str = "ALBUM_XLA_PLUGIN";
 
-/// The file in the cache that names it where the variable does not.
+/// The file in the cache folder that holds the path if the variable is not set.
 const CHOSEN: &str = "xla-plugin.txt";
 
-/// The library of the plugin: the one that the variable names, else the one that was set up.
+/// The plugin's library: the one that [`PLUGIN`] names, or else the one recorded by [`choose`].
 pub fn plugin() -> Result<PathBuf, XlaError> {
     if let Some(path) = std::env::var_os(PLUGIN).filter(|path| !path.is_empty()) {
         return Ok(path.into());
@@ -22,14 +22,14 @@ pub fn plugin() -> Result<PathBuf, XlaError> {
     Ok(PathBuf::from(path.trim_end_matches('\n')))
 }
 
-/// Makes this library the plugin of all later commands.
+/// Records this library as the plugin for later commands.
 pub fn choose(library: &Path) -> std::io::Result<()> {
     let folder = cache::folder().map_err(std::io::Error::other)?;
     std::fs::create_dir_all(&folder)?;
     atomic::write(&folder.join(CHOSEN), format!("{}\n", library.display()).as_bytes())
 }
 
-/// A device by its number among those of the plugin: `xla`, `xla:0`, `xla:1`, ...
+/// A device by its index in the plugin's list: `xla`, `xla:0`, `xla:1`, ...
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceName(pub usize);
 
@@ -64,8 +64,8 @@ impl DeviceName {
     }
 }
 
-/// Runs a small program on every device of a plugin; returns what they are. A plugin that does not suit the machine may end
-/// the process.
+/// Runs a small program on every device of a plugin and returns the names of the devices. A plugin that does
+/// not fit the machine may abort the process.
 pub fn try_out(library: &Path) -> Result<Vec<String>, XlaError> {
     let devices = Device::all(library)?;
     for device in &devices {

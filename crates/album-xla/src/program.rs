@@ -1,4 +1,4 @@
-//! One update as one program: losses, their gradients, clipping, Adam, targets, measures.
+//! Emits one update as one program: losses, gradients, clipping, Adam, target networks, metrics.
 
 use crate::XlaError;
 use crate::emit::{Graph, is_input};
@@ -6,19 +6,19 @@ use crate::hlo::{Fold, Hlo, Shape, Value};
 use crate::step::{Measure, Net, Role, Stage, Step};
 use album_nn::Origin;
 
-/// Numbers of a trained network that change from step to step: rate, root, kept.
+/// How many scalars of a trained network change with the step: `rate`, `root` and `kept` of `Emitter::adam`.
 pub(crate) const RATES: usize = 3;
 
 /// A program and where its results go.
 pub(crate) struct Program {
     pub(crate) text: String,
-    /// The slots of the state that change, in the order of the results; a report follows.
+    /// The state slots that the program updates, in the order of its results; the report is the last result.
     pub(crate) changed: Vec<usize>,
-    /// Numbers of the report: the loss of each stage, measures, norms.
+    /// Length of the report: the loss and the metrics of each stage, then the gradient norms.
     pub(crate) report: usize,
 }
 
-/// Where the weights of a network are among all tensors of the state; its moments follow.
+/// The slot of a network's first weight tensor; its moments follow the weights.
 fn first_slot(nets: &[Net], net: usize) -> usize {
     nets[..net].iter().map(|net| net.copies() * net.tensors.len()).sum()
 }
@@ -27,21 +27,22 @@ struct Emitter<'a> {
     hlo: Hlo,
     nets: &'a [Net],
     lead: &'a [usize],
-    /// The newest values of all tensors of the state.
+    /// The current value of every state tensor.
     state: Vec<Value>,
-    /// What is given to the step, and how much of it has been used.
+    /// The step's inputs in one flat tensor, and how many of them have been consumed.
     data: Value,
     used: usize,
     tables: Vec<Value>,
-    /// Rows of tables, and how many of them have been used.
+    /// Row indices into the tables, and how many of them have been consumed.
     places: Option<Value>,
     placed: usize,
     report: Vec<Value>,
     norms: Vec<Value>,
 }
 
-/// Writes an update down for `lead` independent copies of everything but the tables. Of `inputs` numbers, those of rates come
-/// first. Arguments are the state, then, where there are tables, these and `places` rows of them, then the inputs.
+/// Emits an update of `lead` independent copies of everything but the tables. The arguments are the state,
+/// then the tables and `places` row indices into them (if there are tables), then `inputs` numbers, of which
+/// the rates come first.
 pub(crate) fn emit(
     nets: &[Net],
     step: &Step,
@@ -101,7 +102,7 @@ pub(crate) fn emit(
 }
 
 impl Emitter<'_> {
-    /// The next numbers of the data, as a tensor of these dimensions.
+    /// Consumes the next inputs as a tensor of these dimensions.
     fn next(&mut self, dims: &[usize]) -> Value {
         let count = dims.iter().product();
         let mut from = vec![0; self.lead.len()];
@@ -111,7 +112,7 @@ impl Emitter<'_> {
         self.hlo.reshape(part, Shape::new(&[self.lead, dims].concat()))
     }
 
-    /// The next rows of a table, as a matrix.
+    /// Consumes the next row indices and gathers those rows of a table into a matrix.
     fn next_rows(&mut self, table: usize, dims: &[usize; 2]) -> Result<Value, XlaError> {
         let (Some(&table), Some(places)) = (self.tables.get(table), self.places) else {
             return Err(XlaError::Unsupported("a table is not on the device".into()));
@@ -141,7 +142,7 @@ impl Emitter<'_> {
         rates: &[Option<[Value; RATES]>],
     ) -> Result<(), XlaError> {
         let recording = &stage.recording;
-        // By now they are named by their places.
+        // `Ask::new` has replaced the ids by indices into `nets`.
         let places: Vec<usize> = recording.ids.iter().map(|&id| id as usize).collect();
         let nets = places.iter().map(|&net| (&self.nets[net].spec, self.weights(net))).collect();
         let mut inputs = Vec::new();
@@ -206,7 +207,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The square of the norm of some tensors.
+    /// The squared norm of some tensors taken together.
     fn square(&mut self, tensors: &[Value]) -> Value {
         let one = Shape::new(&[self.lead, &[1]].concat());
         let mut total = self.hlo.constant(0.0, one);
@@ -220,7 +221,7 @@ impl Emitter<'_> {
         total
     }
 
-    /// What gradients are multiplied with; `None` for 1.
+    /// The factor that clips the gradients of the value networks, or of the policy; `None` if they are not clipped.
     fn clipping(&mut self, most: Option<f64>, squares: &[(usize, Value)], of_values: bool) -> Option<Value> {
         let most = most?;
         let is_of_group = |net: usize| matches!(self.nets[net].role, Role::Trained { is_value, .. } if is_value == of_values);
@@ -235,7 +236,7 @@ impl Emitter<'_> {
         Some(hlo.zip("minimum", scale, one))
     }
 
-    /// A number for each leading copy, as large as a tensor.
+    /// Broadcasts one number per leading copy to the shape of a tensor.
     fn spread(&mut self, number: Value, shape: Shape) -> Value {
         let mut dims = vec![1; shape.dims().len()];
         dims[..self.lead.len()].copy_from_slice(self.lead);

@@ -1,4 +1,4 @@
-//! The networks of one agent, or of several seeds of it, on a device, and the programs that update them.
+//! The networks of one agent, or of several seeds of it, on a device, with the programs that update them.
 
 use crate::XlaError;
 use crate::pjrt::{Buffer, Device, Executable};
@@ -6,16 +6,16 @@ use crate::program::{self, Program};
 use crate::step::{Ask, Net, Step};
 use std::time::{Duration, Instant};
 
-/// Networks with their moments on a device, and the programs that update them.
+/// Networks with their Adam moments on a device, and the compiled programs that update them.
 pub(crate) struct Session {
     device: Device,
     nets: Vec<Net>,
-    /// The tensors of all networks: weights, then first and second moments of those that are trained. Empty before they are
-    /// loaded, and after a failure has lost them.
+    /// The tensors of all networks: weights, then first and second moments of trained networks. Empty until
+    /// they are loaded, and after a failed update has lost them.
     state: Vec<Buffer>,
     /// How many seeds are loaded.
     seeds: usize,
-    /// Tables with their dimensions.
+    /// The tables that batches are gathered from, with their dimensions.
     tables: Vec<(Buffer, [usize; 2])>,
     programs: Vec<Compiled>,
 }
@@ -31,39 +31,38 @@ struct Compiled {
     compile_time: Duration,
 }
 
-/// A program in numbers.
+/// Statistics of a compiled program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProgramSize {
-    /// Lines of its text.
+    /// Lines of StableHLO.
     pub lines: usize,
-    /// How long the plugin compiled it.
+    /// How long compilation took.
     pub compile_time: Duration,
-    /// The most memory that it takes in bytes, where the compiler tells.
+    /// Peak memory in bytes, if the compiler reports it.
     pub peak_memory: Option<u64>,
 }
 
 /// What an update reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// The loss of each stage, followed by its measures, stage by stage.
+    /// Stage by stage, the loss and then the metrics.
     pub numbers: Vec<f32>,
-    /// The norms of the gradients of trained networks, stage by stage, if they were asked for.
+    /// The gradient norms of the trained networks, stage by stage, if requested.
     pub norms: Vec<f32>,
 }
 
 impl Session {
-    /// A place for these networks. Their numbers are loaded afterwards.
+    /// A session for networks of these shapes; [`Session::load`] fills in their weights.
     pub(crate) fn new(device: &Device, nets: Vec<Net>) -> Self {
         let (state, tables, programs) = (Vec::new(), Vec::new(), Vec::new());
         Session { device: device.clone(), nets, state, seeds: 0, tables, programs }
     }
 
-    /// The networks.
     pub(crate) fn nets(&self) -> &[Net] {
         &self.nets
     }
 
-    /// The programs so far.
+    /// The programs compiled so far.
     pub(crate) fn programs(&self) -> impl Iterator<Item = ProgramSize> {
         self.programs.iter().map(|compiled| ProgramSize {
             lines: compiled.program.text.lines().count(),
@@ -72,7 +71,8 @@ impl Session {
         })
     }
 
-    /// The dimensions of all tensors: network by network, weights, then first and second moments of those that are trained.
+    /// The dimensions of all state tensors: network by network, weights, then first and second moments if it
+    /// is trained.
     fn slots(&self) -> Vec<&[usize]> {
         let mut slots = Vec::new();
         for net in &self.nets {
@@ -83,11 +83,11 @@ impl Session {
         slots
     }
 
-    /// Copies the numbers of some seeds to the device, each in the order of networks: weights, first moments, second
-    /// moments.
+    /// Copies the tensors of these seeds to the device. Each seed's are ordered network by network: weights,
+    /// first moments, second moments.
     ///
     /// # Panics
-    /// If there are fewer or more tensors than the networks have, or of other sizes.
+    /// If the number of tensors or their sizes do not fit the networks.
     pub(crate) fn load(&mut self, seeds: &[&Tensors]) -> Result<(), XlaError> {
         let lead = lead(seeds.len());
         let mut state = Vec::new();
@@ -103,7 +103,7 @@ impl Session {
         Ok(())
     }
 
-    /// Copies all numbers back, seed by seed in the same order.
+    /// Copies all tensors back, seed by seed, in the order of [`Session::load`].
     pub(crate) fn read(&self) -> Result<Vec<Tensors>, XlaError> {
         if self.state.is_empty() {
             return Err(XlaError::Unsupported("the networks on the device are lost".into()));
@@ -120,14 +120,14 @@ impl Session {
         Ok(seeds)
     }
 
-    /// Copies a table to the device: so many rows, one after the other. Updates can name rows of it.
+    /// Copies a row-major table to the device, for updates to gather rows from.
     pub(crate) fn lend(&mut self, rows: &[f32], width: usize) -> Result<(), XlaError> {
         let dims = [rows.len() / width.max(1), width];
         self.tables.push((self.device.upload(rows, &dims)?, dims));
         Ok(())
     }
 
-    /// Runs one update of every seed that is loaded, all of which ask for the same.
+    /// Runs one update of all loaded seeds, which must ask for the same computation.
     pub(crate) fn run(&mut self, asks: &[&Ask]) -> Result<Vec<Report>, XlaError> {
         let [first, ..] = asks else { return Ok(Vec::new()) };
         debug_assert!(asks.len() == self.seeds && asks.iter().all(|ask| ask.is_like(first)));
@@ -161,7 +161,7 @@ impl Session {
             }
             Ok(results)
         });
-        // What was to be updated in place is gone if that failed.
+        // The state was donated to the program: if that failed, it is lost.
         let results = results.inspect_err(|_| self.state.clear())?;
         for (&slot, new) in program.changed.iter().zip(results) {
             self.state[slot] = new;
@@ -186,7 +186,7 @@ impl Session {
     }
 }
 
-/// The dimension of seeds, where there are several.
+/// The leading dimension: the number of seeds, unless there is only one.
 fn lead(seeds: usize) -> Vec<usize> {
     if seeds == 1 { Vec::new() } else { vec![seeds] }
 }
@@ -195,7 +195,7 @@ fn together<'a, T: Copy + 'a>(parts: impl Iterator<Item = &'a [T]>) -> Vec<T> {
     parts.flatten().copied().collect()
 }
 
-/// The error of a program that does not compile, which is kept for a report.
+/// Saves a program that does not compile, so that it can be reported, and makes the error.
 fn saved(message: String, text: &str) -> XlaError {
     let program = std::env::temp_dir().join(format!("album-step-{}.mlir", std::process::id()));
     match std::fs::write(&program, text) {

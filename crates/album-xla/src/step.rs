@@ -1,4 +1,4 @@
-//! What one update does, as data: the part of a program that an engine chooses by.
+//! Describes one update as data. Programs are compiled from it and looked up by it.
 
 use crate::XlaError;
 use crate::emit::is_input;
@@ -9,7 +9,7 @@ use album_nn::{MlpSpec, Origin, Recording, StepRates};
 pub struct Net {
     /// Its `Mlp::id`, by which recordings name it.
     pub id: u64,
-    /// Its shape.
+    /// Its architecture.
     pub spec: MlpSpec,
     /// The dimensions of its tensors, in the order of `Mlp::tensors`.
     pub tensors: Vec<Vec<usize>>,
@@ -22,30 +22,31 @@ pub struct Net {
 pub enum Role {
     /// Adam steps along its gradient.
     Trained {
-        /// Whether it estimates values: these networks are clipped together, and those of the policy.
+        /// Whether it is a value network. Gradients are clipped by their joint norm over the value networks,
+        /// and separately over the policy's.
         is_value: bool,
-        /// Decay of the mean of gradients.
+        /// Decay of the first moment.
         beta1: f64,
-        /// Decay of the mean of squared gradients.
+        /// Decay of the second moment.
         beta2: f64,
         /// Added to the root of the second moment.
         epsilon: f64,
-        /// Whether its weights decay (AdamW).
+        /// Whether weight decay applies (AdamW).
         decays: bool,
     },
-    /// It follows another network, by its place.
+    /// A target network: a moving average of another network.
     Target {
-        /// Which one.
+        /// The index of the online network.
         of: usize,
-        /// How fast.
+        /// The weight of the online network in each move.
         tau: f32,
     },
-    /// Nothing.
+    /// Updates leave it unchanged.
     Fixed,
 }
 
 impl Net {
-    /// Whether the same update suits both; they are networks of two seeds.
+    /// Whether two networks, of two seeds, can be updated by the same program.
     pub(crate) fn is_like(&self, other: &Net) -> bool {
         (&self.spec, &self.tensors, &self.role) == (&other.spec, &other.tensors, &other.role)
     }
@@ -54,67 +55,67 @@ impl Net {
         matches!(self.role, Role::Trained { .. })
     }
 
-    /// Weights, and moments where it is trained.
+    /// How many tensors there are per weight tensor: the weights, and two moments if it is trained.
     pub(crate) fn copies(&self) -> usize {
         if self.is_trained() { 3 } else { 1 }
     }
 }
 
-/// What is read off a value.
+/// A statistic of a recorded value, reported as a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// The mean of all entries.
     Mean,
-    /// The largest.
+    /// The largest entry.
     Max,
-    /// The least.
+    /// The smallest entry.
     Min,
-    /// The share of entries that are at most 0.
+    /// The fraction of entries that are at most 0.
     ShareNotPositive,
 }
 
-/// A part of an update that sees the weights which the part before it has left.
+/// A part of an update: one loss and the networks it trains. It sees the weights that the previous stage left.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// The loss as a tape that defers recorded it.
+    /// What a deferring tape recorded.
     pub recording: Recording,
-    /// The place of the loss.
+    /// The index of the loss in the recording.
     pub loss: usize,
-    /// What is read, and at which places.
+    /// The metrics, each with the index of its value.
     pub measures: Vec<(Measure, usize)>,
-    /// The networks that it trains, by their places.
+    /// The indices of the networks it trains.
     pub trains: Vec<usize>,
 }
 
 /// One update.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Its parts.
+    /// The stages, in order.
     pub stages: Vec<Stage>,
-    /// The targets that move, by their places, in order.
+    /// The indices of the target networks that move, in order.
     pub moves: Vec<usize>,
-    /// Whether targets mix in the weights from before the update.
+    /// Whether targets move towards the weights from before the update, instead of the new ones.
     pub before: bool,
-    /// The largest norm of the gradient of the value networks, and of that of the policy's.
+    /// The bound on the gradient norm, applied to the value networks and to the policy separately.
     pub max_norm: Option<f64>,
-    /// Whether the norms of gradients are read.
+    /// Whether gradient norms are reported.
     pub norms: bool,
 }
 
-/// An update that a device is asked for: what is computed, and from which numbers.
+/// A request for an update: the computation, and its inputs.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    /// Without the numbers that are given to it: what is left tells which program it needs.
+    /// The step without its inputs; what is left identifies the program.
     pub(crate) step: Step,
-    /// The rates of all trained networks, then what is given to the step.
+    /// The rates of all trained networks, then the step's inputs.
     pub(crate) data: Vec<f32>,
-    /// Rows of tables.
+    /// Row indices into the tables.
     pub(crate) places: Vec<i32>,
 }
 
 impl Ask {
-    /// Takes what is given to the step out of it, number by number. Networks are named by their places among `nets`; rows of
-    /// tables are counted from `first_rows` on.
+    /// Separates the inputs from the step. Network ids become indices into `nets`; row indices are offset by
+    /// `first_rows`, the seed's first row in each table.
     pub(crate) fn new(
         mut step: Step,
         rates: &[StepRates],
@@ -156,7 +157,7 @@ impl Ask {
 }
 
 impl Step {
-    /// Whether two steps, without what is given to them, are the same.
+    /// Whether two steps are the same apart from their inputs.
     pub(crate) fn is_like(&self, other: &Step) -> bool {
         let alike = |a: &Stage, b: &Stage| {
             (a.loss, &a.measures, &a.trains) == (b.loss, &b.measures, &b.trains)

@@ -1,4 +1,5 @@
-//! Training on a device, one run or several: each is a run of its own, and their updates are one program.
+//! Trains one run or, on a device, several at once: each keeps its own directory, and their updates run as
+//! one program.
 
 use crate::config::RunConfig;
 use crate::error::Error;
@@ -20,7 +21,7 @@ pub struct Accelerator {
 }
 
 impl Accelerator {
-    /// Opens a device, if one is named. With `with_data` the data will be kept there, too.
+    /// Opens a device, if one is named. `with_data` keeps the dataset in its memory as well.
     pub fn open(name: Option<DeviceName>, with_data: bool) -> Result<Option<Self>, Error> {
         let device = name.map(DeviceName::open).transpose()?;
         Ok(device.map(|device| Accelerator { device, with_data }))
@@ -32,14 +33,14 @@ impl Accelerator {
         Ok(Accelerator { device: name.open()?, with_data: false })
     }
 
-    /// The run, trained here alone.
+    /// Moves a single run to this device.
     pub fn takes(&self, run: Run) -> Result<Run, Error> {
         run.on(&Group::new(&self.device, 1), self.with_data)
     }
 }
 
-/// Begins runs of so many seeds, from that of the configuration on: below `out`, or where each would be by itself. All of
-/// them can be begun, or none has a directory.
+/// Creates runs for `seeds` consecutive seeds, starting with the configuration's, in subdirectories of `out`
+/// or in each run's default directory. All paths are checked before the first directory is created.
 pub fn begin(
     config: &RunConfig,
     seeds: u64,
@@ -69,10 +70,10 @@ pub fn begin(
     Ok(runs)
 }
 
-/// What is waited for the next update before evaluations are cut off, too, when a stop is asked for.
+/// How long a requested stop waits for the next update before it interrupts evaluations as well.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What is trained on what, and what of the data is ignored.
+/// Describes each run (what is trained on which data), with the warnings about the data.
 pub fn introduction(runs: &[Run]) -> Result<String, Error> {
     let mut lines = Vec::new();
     for run in runs {
@@ -82,9 +83,9 @@ pub fn introduction(runs: &[Run]) -> Result<String, Error> {
     Ok(lines.join("\n"))
 }
 
-/// Trains to the end or until the flag is raised, several runs side by side on one device, each logged to `track`, too.
-/// `observer` is told what happens, and in which of several runs. A run that fails does not stop the others: returns the runs
-/// that ended as they should, and the first failure.
+/// Trains all runs to the end, or until `stop` is set; several runs share one device. Each is also logged to
+/// `track`. `observer` receives the events, with a label of the run if there are several. A run that fails
+/// does not stop the others: the result holds the runs that ended normally and the first failure.
 pub fn train(
     runs: Vec<Run>,
     on: Option<&Accelerator>,
@@ -97,7 +98,7 @@ pub fn train(
             "several runs at once are trained on a device: expected --device xla".into(),
         ));
     }
-    // All stop after the same update, so that they can go on together.
+    // All runs stop after the same update, so that they can be resumed together.
     let flags: Vec<StopFlag> = runs.iter().map(|_| StopFlag::new()).collect();
     let raise = {
         let (stop, flags) = (stop.clone(), flags.clone());
@@ -168,13 +169,13 @@ fn one(
     outcome
 }
 
-/// Results below each other.
+/// The results, one run per line.
 pub fn lines(done: &[Finished]) -> String {
     let lines = done.iter().map(|one| format!("{}: {one}", one.run.display()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether all of them reached their end.
+/// Fails if a run stopped early, with the command that resumes it.
 pub fn stopped(done: &[Finished], steps: u64) -> Result<(), Error> {
     let stopped: Vec<&Finished> = done.iter().filter(|one| !one.result.finished).collect();
     let Some(first) = stopped.first() else { return Ok(()) };

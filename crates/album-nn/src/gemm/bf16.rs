@@ -1,15 +1,15 @@
-//! Products of factors that are rounded to bfloat16, summed in single precision: what `vdpbf16ps` computes, bit for bit, with
-//! that instruction or without it.
+//! Matrix products with factors rounded to bfloat16 and sums in f32. The results are those of `vdpbf16ps`,
+//! bit for bit, on machines with or without that instruction.
 //!
-//! An entry of a product takes its terms in pairs, `(0, 1), (2, 3), ...`, and of each pair the second term first:
+//! Each entry of a product adds its terms in pairs, `(0, 1), (2, 3), ...`, and the second term of a pair first:
 //!
 //! ```text
 //! c = c + a[2i + 1] * b[2i + 1]
 //! c = c + a[2i] * b[2i]
 //! ```
 //!
-//! Each line is a fused multiply-add that rounds once, to nearest even. Numbers below the least normal one count as zero with
-//! their sign, before and after it. A term that is missing from the last pair is `0 * 0`.
+//! Each line is a fused multiply-add that rounds once, to nearest even. Subnormal inputs and results are
+//! flushed to zero, keeping their sign. If the last pair lacks a term, it is `0 * 0`.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -21,24 +21,25 @@ use super::{PANEL, Start};
 
 const SIGN: u32 = 1 << 31;
 
-/// Numbers below the least normal one become zero.
+/// Flushes subnormal numbers to zero, keeping the sign.
 fn flushed(x: f32) -> f32 {
     if x.abs() < f32::MIN_POSITIVE { f32::from_bits(x.to_bits() & SIGN) } else { x }
 }
 
-/// To the nearest bfloat16, of two the even one, as `vcvtne2ps2bf16` rounds.
+/// Rounds to the nearest bfloat16, ties to even, as `vcvtne2ps2bf16` does.
 pub(super) fn rounded(x: f32) -> f32 {
     let bits = flushed(x).to_bits();
     let bits = if x.is_nan() { bits | 1 << 22 } else { bits + 0x7FFF + (bits >> 16 & 1) };
     f32::from_bits(bits & 0xFFFF_0000)
 }
 
-/// `c + a * b` of bfloat16 factors.
+/// `c + a * b` for bfloat16 factors, with subnormals flushed.
 fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     let c = flushed(c);
     let sum = a.mul_add(b, c);
     if sum.abs() == f32::MIN_POSITIVE {
-        // Whether it was rounded up from below depends on digits that only normal numbers have: look at them 2^64 times as large.
+        // The instruction rounds to 24 bits before it flushes, while here a smaller sum may have been rounded
+        // up on the coarser subnormal grid. Scaled by 2^64, where nothing is subnormal, the sum tells.
         const SCALE: f32 = (1u64 << 63) as f32 * 2.0;
         let (small, large) = if a.abs() < b.abs() { (a, b) } else { (b, a) };
         let scaled = (small * SCALE).mul_add(large, c * SCALE);
@@ -51,7 +52,7 @@ fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     flushed(sum)
 }
 
-/// The instruction: `c + a[1] * b[1] + a[0] * b[0]`.
+/// What the instruction computes: `c + a[1] * b[1] + a[0] * b[0]`, from left to right.
 fn pair(c: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
     multiply_add(a[0], b[0], multiply_add(a[1], b[1], c))
 }
@@ -136,7 +137,8 @@ mod tests {
 
     #[test]
     fn the_second_term_comes_first() {
-        // 2^24 + 1 is no f32: the terms vanish one by one, or stay together.
+        // 2^24 + 1 is not an f32: added to 2^24 one by one, the ones are lost; added to each other first,
+        // they are not.
         let big = 16_777_216.0;
         assert_eq!(pair(1.0, [1.0, big], [1.0, 1.0]), big);
         assert_eq!(pair(1.0, [big, 1.0], [1.0, 1.0]), big + 2.0);
@@ -150,7 +152,7 @@ mod tests {
         assert_eq!(multiply_add(-1e-20, 1e-20, -0.0).to_bits(), SIGN);
         assert_eq!(multiply_add(1.0, 1.0, least / 2.0), 1.0, "such a sum counts as zero");
         assert_eq!(multiply_add(0.5, least, 0.5 * least).to_bits(), 0);
-        // 2^-126 - 2^-150 has 24 digits and is below; only a grid of numbers that are not normal rounds it up.
+        // 2^-126 - 2^-150 fits in 24 bits and is subnormal; only rounding to the subnormal grid lifts it to 2^-126.
         let below = |digits: i32| multiply_add(2f32.powi(-100), -(2f32.powi(100 - digits)), least);
         assert_eq!(below(150).to_bits(), 0);
         assert_eq!(below(152), least, "this one rounds up by itself");

@@ -1,24 +1,25 @@
-//! Gradients of a recorded computation, with the conventions of the tape: ties share, edges of hinges pass nothing.
+//! Gradients of a recorded computation, by the tape's conventions: ties share the gradient, and it is 0 at
+//! the kink of a ReLU.
 
 use super::{Graph, mlp};
 use crate::hlo::{Fold, Hlo, Shape, Value};
 use album_nn::{Binary, Origin, Recorded, Reduce, Unary};
 
-/// What a backward pass found.
+/// The gradients found by a backward pass.
 pub(crate) struct Gradients {
-    /// By values of the recording.
+    /// With respect to each value of the recording.
     values: Vec<Option<Value>>,
-    /// By networks of the recording, tensor by tensor.
+    /// With respect to the tensors of each network of the recording.
     nets: Vec<Option<Vec<Value>>>,
 }
 
 impl Gradients {
-    /// By the value at a place.
+    /// The gradient with respect to the value at an index.
     pub(crate) fn by(&self, place: usize) -> Option<Value> {
         self.values[place]
     }
 
-    /// By the tensors of a network, if the loss depends on them.
+    /// The gradients of a network's tensors, if the loss depends on them.
     pub(crate) fn of_net(&self, net: usize) -> Option<&[Value]> {
         self.nets[net].as_deref()
     }
@@ -38,7 +39,8 @@ impl Gradients {
 }
 
 impl Graph<'_> {
-    /// The gradients of the number at `loss`, back to the values from `first` on; with `weights`, those of networks, too.
+    /// The gradients of the scalar at `loss` with respect to the values from `first` on and, with `weights`,
+    /// to the networks' tensors.
     pub(crate) fn backward(&self, hlo: &mut Hlo, loss: usize, first: usize, weights: bool) -> Gradients {
         let mut gradients = Gradients {
             values: vec![None; self.values.len().max(loss + 1)],
@@ -55,7 +57,7 @@ impl Graph<'_> {
         gradients
     }
 
-    /// Passes the gradient of a value on to its operands.
+    /// Propagates the gradient of a value to its operands.
     fn pass(&self, hlo: &mut Hlo, i: usize, up: Value, weights: bool, to: &mut Gradients) {
         let at = |x: usize| self.values[x];
         let needs = |x: usize| self.recording.values[x].needs_grad;
@@ -159,14 +161,14 @@ impl Graph<'_> {
     }
 }
 
-/// Adds up what a single row, column or number stood for.
+/// Undoes broadcasting: sums the gradient over the dimensions that were expanded.
 fn narrow(hlo: &mut Hlo, gradient: Value, shape: Shape) -> Value {
     let pairs = gradient.dims().iter().zip(shape.dims()).enumerate();
     let dims: Vec<usize> = pairs.filter(|(_, (wide, narrow))| wide != narrow).map(|(dim, _)| dim).collect();
     if dims.is_empty() { gradient } else { hlo.fold(Fold::Add, gradient, &dims) }
 }
 
-/// The derivative at `x`, where the value is `y`; `None` where it is 1.
+/// The derivative at `x`, given `y = op(x)`; `None` if it is 1.
 fn unary_slope(hlo: &mut Hlo, op: Unary, x: Value, y: Value) -> Option<Value> {
     Some(match op {
         Unary::Shift(_) => return None,
@@ -216,7 +218,7 @@ fn unary_slope(hlo: &mut Hlo, op: Unary, x: Value, y: Value) -> Option<Value> {
     })
 }
 
-/// The derivative by `x`, the first or the second of two operands; `None` where it is 1.
+/// The derivative with respect to `x`, the first or second operand; `None` if it is 1.
 fn binary_slope(hlo: &mut Hlo, op: Binary, x: Value, other: Value, is_first: bool) -> Option<Value> {
     Some(match op {
         Binary::Add => return None,

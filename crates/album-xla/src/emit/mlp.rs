@@ -1,9 +1,9 @@
-//! Networks: `Dense -> activation -> LayerNorm`, repeated, then `Dense`, member by member.
+//! Networks: `Dense -> activation -> LayerNorm`, repeated, then `Dense`, for each ensemble member.
 
 use crate::hlo::{Fold, Hlo, Shape, Value};
 use album_nn::{Activation, MlpSpec, NORM_EPSILON};
 
-/// The weights of one layer of one member.
+/// The weights of one layer of one ensemble member.
 #[derive(Clone, Copy)]
 struct Layer {
     kernel: Value,
@@ -12,13 +12,13 @@ struct Layer {
     norm: Option<[Value; 2]>,
 }
 
-/// What a layer saw and computed, for the way back.
+/// What the backward pass needs from a layer's forward pass.
 struct Passed {
     layer: Layer,
     input: Value,
-    /// What the activation was applied to, of a hidden layer.
+    /// The pre-activation of a hidden layer.
     z: Option<Value>,
-    /// Normalised, and one over the deviations.
+    /// The normalized activations and the inverse standard deviations; see [`normalize`].
     normal: Option<[Value; 2]>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Application {
     activation: Activation,
 }
 
-/// Takes the tensors of a network apart, which come in the order of `Mlp::tensors`.
+/// Groups the tensors of a network, in the order of `Mlp::tensors`, by member and layer.
 fn layers(spec: &MlpSpec, tensors: &[Value]) -> Vec<Vec<Layer>> {
     let mut tensors = tensors.iter().copied();
     let mut next = || tensors.next();
@@ -47,12 +47,12 @@ fn layers(spec: &MlpSpec, tensors: &[Value]) -> Vec<Vec<Layer>> {
     members
 }
 
-/// The dimension of columns, which is the last one.
+/// The index of the column dimension, the last one.
 fn cols(x: Value) -> usize {
     x.dims().len() - 1
 }
 
-/// A vector of weights as a single row.
+/// A vector as a matrix of one row.
 fn row(hlo: &mut Hlo, x: Value) -> Value {
     let (lead, width) = x.dims().split_at(cols(x));
     hlo.reshape(x, Shape::new(&[lead, &[1], width].concat()))
@@ -64,7 +64,7 @@ pub(super) fn mean_cols(hlo: &mut Hlo, x: Value) -> Value {
     hlo.scale(sum, 1.0 / x.dims()[cols(x)] as f32)
 }
 
-/// Each row to mean 0 and variance 1, and one over its deviation.
+/// Normalizes each row to mean 0 and variance 1; also returns the inverse standard deviations.
 pub(super) fn normalize(hlo: &mut Hlo, x: Value, epsilon: f32) -> [Value; 2] {
     let mean = mean_cols(hlo, x);
     let deviation = hlo.sub(x, mean);
@@ -75,7 +75,7 @@ pub(super) fn normalize(hlo: &mut Hlo, x: Value, epsilon: f32) -> [Value; 2] {
     [hlo.mul(deviation, inverse), inverse]
 }
 
-/// The gradient before [`normalize`] from that behind it.
+/// The gradient with respect to the input of [`normalize`], from that of its output.
 pub(super) fn normalize_backward(hlo: &mut Hlo, up: Value, [normal, inverse]: [Value; 2]) -> Value {
     let mean = mean_cols(hlo, up);
     let product = hlo.mul(up, normal);
@@ -86,7 +86,7 @@ pub(super) fn normalize_backward(hlo: &mut Hlo, up: Value, [normal, inverse]: [V
     hlo.mul(rest, inverse)
 }
 
-/// `t = tanh(ln(1 + e^x))` and `1 - t`, neither by a difference of near numbers nor through an overflow.
+/// `t = tanh(ln(1 + e^x))` and `1 - t`, without cancellation or overflow.
 pub(super) fn tanh_softplus(hlo: &mut Hlo, x: Value) -> [Value; 2] {
     let size = hlo.map("abs", x);
     let falling = hlo.map("negate", size);
@@ -203,8 +203,7 @@ pub(crate) fn apply(hlo: &mut Hlo, lead: usize, spec: &MlpSpec, tensors: &[Value
     Application { output, members, activation: spec.activation }
 }
 
-/// The gradients of a network's tensors, in their order, and of its input, from that of its output; each only if it is asked
-/// for.
+/// The gradients of a network's tensors, in order, and of its input, from that of its output; each only on request.
 pub(crate) fn apply_backward(
     hlo: &mut Hlo,
     lead: usize,
@@ -220,7 +219,7 @@ pub(crate) fn apply_backward(
         let (mut from, mut dims) = (vec![0; at + 1], up.dims().to_vec());
         (from[at], dims[at]) = (m * width, width);
         let mut up = hlo.slice(up, &from, Shape::new(&dims));
-        // From the last layer to the first; turned round in the end.
+        // Collected from the last layer to the first, and reversed at the end.
         let mut reversed = Vec::new();
         for (l, passed) in passed.iter().enumerate().rev() {
             let mut of_norm = None;

@@ -1,7 +1,7 @@
-//! A recorded computation as StableHLO: every value of a tape, then its gradients. One file for values, one for the way
-//! back, one for networks.
+//! Emits a recorded computation as StableHLO: this file the forward pass, `backward.rs` the gradients,
+//! `mlp.rs` networks.
 //!
-//! A matrix of the tape is a tensor with `lead` dimensions before its rows and columns: none, or one for several seeds.
+//! A matrix of the tape becomes a tensor with `lead` dimensions before rows and columns: none, or one of seeds.
 
 mod backward;
 pub(crate) mod mlp;
@@ -12,25 +12,25 @@ use album_nn::{Binary, MlpSpec, NormalBins, Origin, Recorded, Recording, Reduce,
 use mlp::Application;
 use std::collections::HashMap;
 
-/// A recording and what became of it.
+/// A recording and the StableHLO values emitted for it.
 pub(crate) struct Graph<'a> {
     recording: &'a Recording,
     lead: &'a [usize],
-    /// The shape and the tensors of each network of the recording.
+    /// The architecture and the tensors of each network of the recording.
     nets: Vec<(&'a MlpSpec, Vec<Value>)>,
     values: Vec<Value>,
-    /// Networks applied, by the place of the result.
+    /// Network applications, by the index of their output.
     applications: HashMap<usize, Application>,
 }
 
-/// Whether a value is an input of a program: given, or rows of a table, or computed off the tape from what is known
-/// beforehand.
+/// Whether a value is an input of the program: a given matrix, rows of a table, or something computed off the
+/// tape from values known before the step runs.
 pub(crate) fn is_input(value: &Recorded) -> bool {
     matches!(value.origin, Origin::Given | Origin::Rows { .. } | Origin::Hidden(_))
 }
 
 impl<'a> Graph<'a> {
-    /// Writes down all values. `input` gives the tensors of values that [`is_input`].
+    /// Emits all values. `input` supplies the values for which [`is_input`] holds.
     pub(crate) fn emit(
         hlo: &mut Hlo,
         recording: &'a Recording,
@@ -47,7 +47,7 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// The value at a place of the recording.
+    /// The value at an index of the recording.
     pub(crate) fn at(&self, place: usize) -> Value {
         self.values[place]
     }
@@ -64,7 +64,7 @@ impl<'a> Graph<'a> {
         self.lead.len() + 1
     }
 
-    /// A place in a matrix, behind zeros for the leading dimensions.
+    /// The start index of a slice at `row` and `col`, with zeros for the leading dimensions.
     fn place(&self, row: usize, col: usize) -> Vec<usize> {
         let mut place = vec![0; self.lead.len()];
         place.extend([row, col]);
@@ -158,7 +158,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// 1 where a column of `x` is the one that `columns` names.
+    /// A mask of the entries of `x` in the column that `columns` names for their row.
     fn chosen(&self, hlo: &mut Hlo, x: Value, columns: Value) -> Value {
         let places = hlo.iota(x.shape, self.cols());
         hlo.compare("EQ", places, columns)
@@ -180,7 +180,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Differences of error functions at the edges of the bins.
+    /// The normal mass of each bin, from differences of the error function at its edges, normalized to sum to 1.
     fn normal_masses(&self, hlo: &mut Hlo, x: Value, bins: NormalBins) -> Value {
         let limited = unary(hlo, Unary::Clip(bins.low as f32, bins.high as f32), x);
         let edges: Vec<f32> = (0..=bins.count).map(|i| bins.edge(i) as f32).collect();

@@ -1,4 +1,4 @@
-//! Random small computations: the native tape and the device agree in values and gradients.
+//! On random small computations, the native tape and the device agree in values and gradients.
 
 use crate::emit::{Graph, is_input};
 use crate::hlo::{Hlo, Shape, Value};
@@ -6,15 +6,15 @@ use album_base::rng;
 use album_nn::{Activation, Mlp, MlpSpec, NormalBins, Pool, Recording, Tape, Var};
 use rand_chacha::ChaCha8Rng;
 
-/// Compiling a graph takes a third of a second of a core; `ALBUM_FUZZ_GRAPHS=2000` tries more of them.
+/// Compiling a graph takes a third of a core-second; `ALBUM_FUZZ_GRAPHS=2000` tries more.
 const GRAPHS: usize = 60;
 const AT_ONCE: usize = 20;
 
-/// A random computation: what it is, and what the native tape makes of it.
+/// A random computation and the native tape's results.
 struct Case {
     recording: Recording,
     loss: usize,
-    /// The values of the loss, then of gradients by variables and by networks.
+    /// The loss, then the gradients of variables and of networks.
     expected: Vec<f32>,
     variables: Vec<usize>,
 }
@@ -159,7 +159,7 @@ fn case(number: usize) -> Case {
         loss = loss + 0.3 * var.square().mean();
     }
     if number.is_multiple_of(4) {
-        // A gradient inside the loss, as SRPO has one.
+        // A gradient inside the loss, as in SRPO.
         let inner = loss.gradient_by(vars[0]);
         loss = loss + (inner * vars[1]).mean();
     }
@@ -177,7 +177,7 @@ fn case(number: usize) -> Case {
     Case { recording, loss: place, expected, variables }
 }
 
-/// Appends a case to a program; returns what it computes.
+/// Appends a case to a program and returns its results.
 fn emit(hlo: &mut Hlo, case: &Case, data: Value, used: &mut usize) -> Vec<Value> {
     let mut next = |hlo: &mut Hlo, dims: &[usize]| {
         let count = dims.iter().product();

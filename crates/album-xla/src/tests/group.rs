@@ -1,4 +1,4 @@
-//! Seeds that are updated together: as if each were alone, whatever the others do.
+//! Seeds that are updated together train as if each were alone, whatever the others do.
 
 use crate::{Device, Group, Measure, Net, Role, Seat, Stage, Step, Table, XlaError};
 use album_base::rng;
@@ -8,13 +8,13 @@ use std::sync::Arc;
 const ROWS: usize = 8;
 const WIDTH: usize = 3;
 
-/// A seed: one network that learns a function of rows, with a target behind it.
+/// A seed: one network that fits a function of its rows, and a target network.
 struct Seed {
     net: Mlp,
     target: Mlp,
     adam: Adam,
     seed: u64,
-    /// The rows that it learns from: its own.
+    /// The rows it learns from, which no other seed has.
     rows: Vec<f32>,
 }
 
@@ -38,7 +38,7 @@ impl Seed {
         group.sit(vec![net(&self.net, trained), net(&self.target, Role::Target { of: 0, tau: 0.1 })])
     }
 
-    /// Updates `steps`, of which `stretched` ask for a measure more. Returns the losses.
+    /// Runs `steps` updates, of which `stretched` ask for one more metric. Returns the losses.
     fn train(
         mut self,
         seat: &Seat,
@@ -96,7 +96,7 @@ fn lend(it: &Seed, seat: &mut Seat, by_table: bool) {
     }
 }
 
-/// Seed `i` trains `steps[i]`, and asks for a measure more where `stretched` says so.
+/// Seed `i` trains for `steps[i]` and asks for one more metric where `stretched` says so.
 fn together(
     device: &Device,
     steps: &[u64],
@@ -148,7 +148,7 @@ fn seeds_learn_together_what_each_learns_alone() {
     }
 }
 
-/// The second ends early; the third asks for another program at some steps and is alone with it.
+/// The second seed ends early; the third needs another program at some steps and runs it alone.
 #[test]
 fn one_that_ends_early_or_asks_for_more_holds_nobody_up() {
     let Some(device) = super::device() else { return };
@@ -158,7 +158,7 @@ fn one_that_ends_early_or_asks_for_more_holds_nobody_up() {
     }
 }
 
-/// Rows of a table are the rows: the same bits as without it.
+/// Gathering rows from a table gives the same bits as passing the rows.
 #[test]
 fn rows_of_a_table_change_no_bit() {
     let Some(device) = super::device() else { return };

@@ -1,4 +1,4 @@
-//! Tests that need a plugin, and those of what is no plugin.
+//! Tests that need a plugin, and tests of files that are not plugins.
 
 mod fuzz;
 mod group;
@@ -23,7 +23,7 @@ pub(crate) fn device() -> Option<&'static Device> {
     device
 }
 
-/// `x + y` of three numbers, where `x` is updated in place.
+/// `x + y` of vectors of three, where the sum reuses the buffer of `x`.
 fn sum() -> String {
     let mut hlo = Hlo::default();
     let shape = Shape::new(&[3]);
@@ -45,7 +45,7 @@ fn a_program_runs_and_updates_its_argument_in_place() {
     x.download(&mut found).unwrap();
     assert_eq!(found, [4.5, 40.25, f32::MAX]);
     assert!(!device.name().is_empty() && !device.version().unwrap().is_empty());
-    // Only some devices count their memory; programs always know what they need.
+    // Only some devices report their memory; compiled programs always do.
     assert!(device.memory().is_none_or(|memory| memory.peak.is_none_or(|peak| peak >= memory.in_use)));
     assert!(executable.peak_memory().is_some_and(|bytes| bytes >= 24), "{:?}", executable.peak_memory());
 }
@@ -76,7 +76,7 @@ fn what_is_no_plugin_is_refused() {
     std::fs::write(&text, "not a library").unwrap();
     let error = Device::all(&text).unwrap_err().to_string();
     assert!(error.contains("not a library that can be loaded here"), "{error}");
-    // A library, but of something else.
+    // A library that is not a plugin.
     let other = ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"];
     if let Some(other) = other.iter().map(Path::new).find(|path| path.exists()) {
         let error = Device::all(other).unwrap_err().to_string();

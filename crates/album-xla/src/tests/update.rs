@@ -1,4 +1,4 @@
-//! Whole updates: the program and the native tape, Adam, clipping and targets agree step by step.
+//! Whole updates: the program agrees step by step with the native tape, Adam, clipping and target networks.
 
 use crate::{Group, Measure, Net, Role, Stage, Step};
 use album_base::rng;
@@ -29,7 +29,8 @@ fn numbers(step: u64, name: &str, n: usize) -> Vec<f32> {
     (0..n).map(|_| 2.0 * rng::unit(&mut draw) as f32 - 1.0).collect()
 }
 
-/// Losses of critic and actor at a step; the actor's only at even ones, so that there are two programs.
+/// The critic's and the actor's losses at a step. The actor is trained only at even steps, so that there are
+/// two programs.
 fn losses<'t>(tape: &'t Tape, nets: &Nets, step: u64) -> (Var<'t>, Option<Var<'t>>, Var<'t>) {
     let [s, a, s_next] = [("s", 3), ("a", 2), ("s_next", 3)]
         .map(|(name, cols)| tape.constant_slice(ROWS, cols, &numbers(step, name, ROWS * cols)));
@@ -56,7 +57,7 @@ fn compare(what: &str, found: &[Vec<f32>], expected: &[Tensor], tolerance: f32) 
     }
 }
 
-/// With one stage, targets mix in the weights from before; with two, the actor sees the new critic.
+/// With one stage, targets move towards the weights from before the update; with two, the actor sees the new critic.
 fn agree(two_stages: bool, max_norm: Option<f64>) {
     let Some(device) = super::device() else { return };
     let mut nets = Nets::new();
@@ -99,7 +100,7 @@ fn agree(two_stages: bool, max_norm: Option<f64>) {
     let mut counters = [Adam::new(&nets.q, 1e-2), Adam::new(&nets.actor, 1e-2)];
     counters[1].weight_decay = DECAY;
     for step in 0..20 {
-        // What the device is asked for.
+        // On the device.
         let stage = |tape: &Tape, loss: Var<'_>, q: Option<Var<'_>>, trains: Vec<usize>| Stage {
             recording: tape.recording(),
             loss: loss.place(),
@@ -123,7 +124,7 @@ fn agree(two_stages: bool, max_norm: Option<f64>) {
         let rates: Vec<_> = counters.iter_mut().map(Adam::advance).collect();
         let report = seat.run(step, update, &rates, fresh.take()).unwrap();
 
-        // The same here.
+        // The same update on the host.
         let (mut expected, mut norms) = (Vec::new(), Vec::new());
         for trains in if two_stages { vec![vec![0], vec![1]] } else { vec![vec![0, 1]] } {
             let tape = native.begin();

@@ -1,4 +1,5 @@
-//! The same with AVX2 and FMA, which know no bfloat16: exact, and slower than products of single precision.
+//! The kernels with AVX2 and FMA, which have no bfloat16 instructions: the bits are the same, but they are
+//! slower than the f32 kernels.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -57,11 +58,11 @@ unsafe fn tile<const MR: usize>(
                     Start::Row(row) => _mm256_load_ps(row.add(column)),
                     Start::Output => _mm256_load_ps(c.add(m * PANEL + column)),
                 };
-                // Sums stay so.
+                // Flushing the start value is enough: `multiply_add` flushes every sum.
                 acc[m] = if k > 0 { flushed(acc[m]) } else { acc[m] };
             }
             for i in (0..k).step_by(2) {
-                // The second term of a pair comes first; it may be missing.
+                // The second term of a pair is added first; the last pair may lack it.
                 for i in [i + 1, i] {
                     let (inside, zero) = (i < k, _mm256_setzero_ps());
                     let right =
@@ -115,7 +116,7 @@ fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
     one_by_one(a, b, c)
 }
 
-/// Rare: entries that may be below the least normal number.
+/// The slow path, lane by lane, for sums that may be subnormal; they are rare.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma")]

@@ -1,4 +1,4 @@
-//! The same with the instruction itself (AVX512-BF16): 14 rows by two 16-lane vectors, two terms at a time.
+//! The kernels with AVX512-BF16's own instruction: 14 rows by two 16-lane vectors, two terms at a time.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -21,7 +21,7 @@ pub(in crate::gemm) unsafe fn rows<const MR: usize>(
         let mut left = k;
         while left > 0 {
             let run = left.min(PANEL);
-            // Of each row the pairs of this panel. Columns behind the last one are left out, whatever they hold.
+            // The pairs of each row within this panel. Columns past the last one are masked out, whatever they hold.
             let mut pairs = [[0u32; PANEL / 2]; MR];
             let (low, high) = (mask(run), mask(run.saturating_sub(16)));
             for m in 0..MR {
@@ -75,12 +75,12 @@ pub(in crate::gemm) unsafe fn cols<const MR: usize>(
     }
 }
 
-/// The lowest `count` of sixteen lanes.
+/// A mask of the lowest `count` of sixteen lanes.
 fn mask(count: usize) -> u16 {
     if count >= 16 { u16::MAX } else { (1 << count) - 1 }
 }
 
-/// Two rows of a panel, or one and zeros, column beside column.
+/// Two rows of a panel, or one row and zeros, interleaved column by column.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 unsafe fn both<const N: usize>(first: *const f32, second: Option<*const f32>) -> [__m512bh; N] {
@@ -94,7 +94,7 @@ unsafe fn both<const N: usize>(first: *const f32, second: Option<*const f32>) ->
     })
 }
 
-/// `first[0], second[0], first[1], ...`, rounded.
+/// `first[0], second[0], first[1], ...`, rounded to bfloat16.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 fn interleaved(first: __m512, second: __m512) -> __m512bh {
