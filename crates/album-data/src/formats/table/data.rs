@@ -213,7 +213,7 @@ impl Dictionary {
         self.last = match self.codes.get(label) {
             Some(&code) => code,
             None => {
-                let code = self.categories.len() as u32; // at most the number of rows, which is limited to less than 2^32
+                let code = self.categories.len() as u32; // no more labels than rows, of which there are fewer than 2^32
                 self.codes.insert(label.into(), code);
                 Arc::make_mut(&mut self.categories).push(label.to_owned());
                 self.bytes += label.len() as u64;
