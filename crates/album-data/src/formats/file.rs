@@ -1,4 +1,4 @@
-//! Files before anything is known of their format.
+//! File helpers shared by all formats.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,7 @@ use album_base::files::{self, Links};
 
 use crate::error::{DataError, Place};
 
-/// Opens a file and returns its size; a directory, pipe or device is refused.
+/// Opens a regular file and returns its size; refuses directories, pipes and devices.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), DataError> {
     let io_error = |source| DataError::Io { place: Place::file(path), source };
     let file = files::open(path, Links::Follow).map_err(|source| match files::is_wrong_kind(&source) {
@@ -22,7 +22,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, u64), DataError> {
     Ok((file, size))
 }
 
-/// What a file looks like from its first bytes, for error messages.
+/// Describes a file by its first bytes, for error messages.
 pub(crate) fn describe_kind(start: &[u8]) -> String {
     match start {
         [] => "an empty file".to_owned(),
@@ -35,7 +35,7 @@ pub(crate) fn describe_kind(start: &[u8]) -> String {
     }
 }
 
-/// Bytes from a file as printable text, cut to a length that fits a message.
+/// Bytes from a file as printable text, truncated to fit a message.
 pub(crate) fn quote(bytes: &[u8]) -> String {
     const SHOWN: usize = 60;
     let shown = bytes[..bytes.len().min(SHOWN)].escape_ascii();

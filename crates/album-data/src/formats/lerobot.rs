@@ -1,15 +1,15 @@
-//! LeRobot v3 datasets: `meta/info.json`, and tables in `data/chunk-000/file-000.parquet`, ...
+//! LeRobot v3 datasets: `meta/info.json`, and Parquet tables `data/chunk-000/file-000.parquet`, ...
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{DataError, Place};
 
-/// Whether a folder is such a dataset.
+/// Whether a folder is a LeRobot dataset.
 pub(crate) fn is_dataset(folder: &Path) -> bool {
     folder.join("meta").join("info.json").is_file() && folder.join("data").is_dir()
 }
 
-/// The tables, in the order of their numbers, which is that of the episodes.
+/// The tables, ordered by number and therefore by episode.
 pub(crate) fn tables(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut tables = Vec::new();
     for chunk in sorted(&folder.join("data"))? {
@@ -29,7 +29,7 @@ pub(crate) fn tables(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(tables)
 }
 
-/// Numbers in these names have leading zeros.
+/// The paths in a folder, sorted as strings; this is the numeric order, since the numbers are zero-padded.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let io_error = |source| DataError::Io { place: Place::file(folder), source };
     let mut paths = Vec::new();

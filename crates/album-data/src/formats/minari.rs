@@ -1,4 +1,4 @@
-//! Minari datasets: a folder with `data/metadata.json` and the episodes in HDF5 or Parquet.
+//! Minari datasets: a folder with `data/metadata.json` and episodes in HDF5 or Parquet.
 
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,19 @@ use crate::source::episodes::{EpisodeArrays, EpisodeStore, EpisodesTable};
 use crate::source::log::{Facts, Field, LogFile, MAX_WIDTH, Part, Stop, Values};
 use crate::source::open::natural;
 
-/// A description of spaces is short.
+/// Maximum size of `metadata.json`.
 const MAX_METADATA: u64 = 16 << 20;
 
 #[derive(Deserialize)]
 struct Metadata {
     #[serde(default)]
     data_format: Option<String>,
-    /// JSON within a text.
+    /// JSON encoded as a string.
     #[serde(default)]
     action_space: Option<String>,
 }
 
-/// The folder of the arrays, if this is a dataset or its `data` folder.
+/// The `data` folder, if `folder` is a Minari dataset or its `data` folder.
 pub(crate) fn data_folder(folder: &Path) -> Option<PathBuf> {
     [folder.join("data"), folder.to_path_buf()].into_iter().find(|data| {
         data.join("metadata.json").is_file()
@@ -36,7 +36,7 @@ pub(crate) fn data_folder(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The dataset of this id in the user's cache.
+/// The dataset with this id in the user's Minari cache.
 pub(crate) fn cached(id: &Path) -> Option<PathBuf> {
     let root = match std::env::var_os("MINARI_DATASETS_PATH") {
         Some(root) => PathBuf::from(root),
@@ -89,7 +89,7 @@ pub(crate) fn open(folder: &Path) -> Result<Box<dyn LogFile>, DataError> {
     let Some(first) = files.first() else { return Err(DataError::NoTransitions { place }) };
     let table = TableLog::open(first)?;
     facts.warnings.extend(table.facts().warnings);
-    // The same names and the same order as in the hdf5 form.
+    // Same names and order as in the HDF5 variant.
     let mut fields: Vec<Field> = table.fields().iter().map(with_slashes).collect();
     fields.sort_by_cached_key(|field| natural(&field.name));
     Ok(Box::new(EpisodesTable::new(Files { files }, place, fields, facts)))
@@ -105,7 +105,7 @@ fn read_text(path: &Path) -> Result<String, DataError> {
         .map_err(|source| DataError::Io { place: Place::file(path), source })
 }
 
-/// `data/0/part-0.parquet`, ... in the order of their numbers.
+/// The files `data/0/part-0.parquet`, ..., in numeric order.
 fn episodes(data: &Path) -> Result<Vec<PathBuf>, DataError> {
     let io_error = |source| DataError::Io { place: Place::file(data), source };
     let mut found = Vec::new();
@@ -134,7 +134,7 @@ impl EpisodeStore for Files {
         format!("episode {episode}")
     }
 
-    /// The last row of a file has a state and padding.
+    /// Reads one file. Its last row holds the final state and padding.
     fn read(&self, episode: usize, fields: &[&Field]) -> Result<EpisodeArrays, DataError> {
         let table = TableLog::open(&self.files[episode])?;
         let mut wanted = Vec::new();
@@ -173,9 +173,10 @@ fn with_slashes(field: &Field) -> Field {
     Field { name: field.name.replace('.', "/"), ..field.clone() }
 }
 
-/// The space that Minari describes, and the first choice of a discrete one. Its JSON has `Infinity`, which is none.
+/// Parses Minari's description of a space; also returns the smallest choice of a discrete space. Python
+/// writes `Infinity` and `NaN`, which are not valid JSON.
 fn space(text: &str) -> Option<(ActionSpace, i64)> {
-    // Outside of strings, these words mean nothing else.
+    // Safe, because none of the strings in a description contain these words.
     let text = text.replace("-Infinity", "\"-inf\"").replace("Infinity", "\"inf\"").replace("NaN", "\"nan\"");
     let value: Value = serde_json::from_str(&text).ok()?;
     match value.get("type")?.as_str()? {
@@ -194,7 +195,7 @@ fn space(text: &str) -> Option<(ActionSpace, i64)> {
             let shape = value.get("shape")?.as_array()?;
             let dim = shape.iter().try_fold(1u64, |dim, axis| dim.checked_mul(axis.as_u64()?))?;
             let dim = usize::try_from(dim).ok().filter(|&dim| dim <= MAX_WIDTH)?;
-            // One number may stand for all.
+            // A single bound applies to all components.
             for all in [&mut low, &mut high] {
                 if let [one] = all[..] {
                     *all = vec![one; dim];

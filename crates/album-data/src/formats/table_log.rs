@@ -1,4 +1,4 @@
-//! Parquet and CSV files as logs: a row for each step, a column for each number or lists of them.
+//! Parquet and CSV files as logs: one row per step; a column holds numbers or lists of numbers.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ impl TableLog {
     }
 }
 
-/// The lengths of lists, from the first row.
+/// The lengths of list columns, taken from the first row.
 fn widths(table: &Table, names: &[&str]) -> Result<Vec<usize>, DataError> {
     let mut widths = vec![0; names.len()];
     let seen = |part: crate::formats::table::Part| {

@@ -1,12 +1,12 @@
-//! Rows of a log into episodes of states.
+//! Assembles rows of a log into episodes.
 //!
-//! A dataset has one state more than transitions in each episode. Where a log has no successors, the last row of an
-//! episode led to nobody knows where. One rule for all formats:
+//! Every episode of a dataset has one more state than transitions. In a log without next observations, the
+//! state after the last row of an episode is unknown. All formats follow one rule:
 //!
-//! | the last row of an episode | with a recorded successor | without |
+//! | last row of the episode | next state recorded | not recorded |
 //! |---|---|---|
-//! | terminal: nothing follows | kept | kept; its successor, which does not matter, is its own state |
-//! | timeout: the recording was cut | kept | its state ends the episode, its action and reward are dropped |
+//! | terminal | kept | kept; its own state stands in for the next state, which is never used |
+//! | timeout | kept | its state becomes the final state; its action and reward are dropped |
 
 use std::collections::HashSet;
 
@@ -21,24 +21,24 @@ use crate::source::sink::{Sink, Step};
 use crate::source::space::{ActionStats, outside};
 use crate::source::{EndCounts, Ends};
 
-/// What the columns say about ends, settled before rows are read.
+/// How episodes end, decided from the columns before rows are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rules {
-    /// What a flag that is not a timeout means, and, where there is no flag, what every end is.
+    /// The meaning of a flag other than a timeout; without flags, the meaning of every end.
     pub ends: Option<Ends>,
-    /// Whether a row with both flags is a terminal: where the first one is not just any end.
+    /// Whether a row with both flags is terminal: true if the terminal flag does not mark every end.
     pub terminal_wins: bool,
     pub reward_last: Option<f32>,
 }
 
-/// What was seen on the way.
+/// Statistics gathered during assembly.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub ends: EndCounts,
     pub dropped: usize,
-    /// Episodes that ended without a flag though there are flags.
+    /// Episodes that ended without a flag, in a log with flags.
     pub unflagged: usize,
-    /// Successors that are not the state of the next row, and where the first is.
+    /// Number of next states that differ from the state of the following row, and the place of the first.
     pub jumps: usize,
     pub first_jump: Option<String>,
     pub bad: Vec<BadNumbers>,
@@ -49,18 +49,18 @@ pub(crate) struct Assembler<'a> {
     pub layout: &'a Layout,
     pub rules: Rules,
     pub on_bad: OnBad,
-    /// Bounds that the user promised.
+    /// Action bounds given by the user.
     pub bounds: Option<ActionSpace>,
     pub sink: &'a mut dyn Sink,
     pub seen: Seen,
     pub table: &'a dyn LogFile,
-    /// Row numbers in the file, where rows were sorted.
+    /// Original row numbers, if the rows were sorted.
     pub order: Option<&'a [usize]>,
-    /// Episodes of this file that ended.
+    /// Episodes of this file that have ended.
     ended: HashSet<i64>,
-    /// Whether the episode has a transition already.
+    /// Whether the current episode has a transition yet.
     begun: bool,
-    /// What the row in front of an end state said.
+    /// How the episode ends, according to the row before its end state.
     flagged: Option<Ends>,
     last_mask: f32,
 }
@@ -90,20 +90,20 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// From here on rows are of another file, whose episodes have their own numbers.
+    /// Starts another file, whose episode ids are unrelated to those before.
     pub fn next_file(&mut self, table: &'a dyn LogFile) {
         self.table = table;
         self.ended.clear();
     }
 
-    /// Looks at the numbers of rows `first..` of a chunk.
+    /// Checks the numbers in rows `first..` of a chunk.
     pub fn check(&mut self, chunk: &Chunk, first: usize) -> Result<(), DataError> {
         let (dim, action_dim) = (self.layout.observation_dim(), self.layout.action_dim());
         let is_end = |row: usize| chunk.end_states.get(row).copied().unwrap_or(false);
         let columns = [
             ("observations", Role::State, &chunk.observations, dim),
             ("next_observations", Role::State, &chunk.next_observations, dim),
-            // Bounds are another matter, once they are known.
+            // Only finiteness: bounds are checked below, if the user gave any.
             ("actions", Role::State, &chunk.actions, action_dim),
             ("rewards", Role::Reward, &chunk.rewards, 1),
             ("masks", Role::Mask, &chunk.masks, 1),
@@ -117,7 +117,7 @@ impl<'a> Assembler<'a> {
                 from = i + 1;
                 let (row, column, value) = (i / width, i % width, data[i]);
                 if name != "observations" && is_end(row) {
-                    continue; // means nothing there
+                    continue; // placeholders in end states
                 }
                 let problem = role.problem(value);
                 self.bad(chunk, row, name, column, value, problem, problem.expected())?;
@@ -134,7 +134,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// Takes a row, knowing the one that follows in the same file.
+    /// Adds a row; `next` is the following row of the same file.
     pub fn row(&mut self, chunk: &Chunk, row: usize, next: Option<usize>) -> Result<(), Stop> {
         let (dim, action_dim) = (self.layout.observation_dim(), self.layout.action_dim());
         let state = chunk.state(row, dim);
@@ -221,7 +221,7 @@ impl<'a> Assembler<'a> {
         self.sink.row(state, None)
     }
 
-    /// What the flags of a row say.
+    /// The end marked by the flags of a row.
     fn flag(&self, chunk: &Chunk, row: usize) -> Option<Ends> {
         let is = |flags: &[bool]| flags.get(row).copied().unwrap_or(false);
         match (is(&chunk.terminals), is(&chunk.timeouts)) {
@@ -232,7 +232,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// What ended an episode whose last row has this flag.
+    /// How an episode ended, given the flag of its last row.
     fn what_ended(&mut self, flag: Option<Ends>, jumped: bool) -> Ends {
         let has_flags = self.layout.terminal.is_some() || self.layout.timeout.is_some();
         match (flag, self.rules.ends) {
@@ -245,7 +245,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// An episode was left for another one.
+    /// Marks the episode of `row` as ended. Refuses a next row that returns to an earlier episode.
     fn leave(&mut self, chunk: &Chunk, row: usize, next: Option<usize>) -> Result<(), Stop> {
         let Some(&id) = chunk.episodes.get(row) else { return Ok(()) };
         self.ended.insert(id);
@@ -272,7 +272,7 @@ impl<'a> Assembler<'a> {
         if after == step.wrapping_add(1) {
             return Ok(());
         }
-        // Without a column of episodes, steps that start again are what tells them apart; the flags say where.
+        // Without an episode column, steps restart where flags mark an end.
         if chunk.episodes.is_empty() && self.flag(chunk, row).is_some() {
             return Ok(());
         }

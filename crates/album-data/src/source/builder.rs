@@ -1,4 +1,4 @@
-//! Parts of a table into rows of numbers.
+//! Converts parts of a table to numeric rows.
 
 use crate::error::{DataError, Place};
 use crate::formats::table::Text;
@@ -6,7 +6,7 @@ use crate::source::chunk::Chunk;
 use crate::source::layout::{Layout, Slot};
 use crate::source::log::{LogFile, Part, Stop, Values};
 
-/// Turns the parts of one file into rows.
+/// Converts the parts of one file to rows.
 pub(crate) struct Builder<'a> {
     table: &'a dyn LogFile,
     layout: &'a Layout,
@@ -17,7 +17,7 @@ impl<'a> Builder<'a> {
         Self { table, layout }
     }
 
-    /// Appends a part.
+    /// Appends a part to a chunk.
     pub fn append(&self, part: Part, chunk: &mut Chunk) -> Result<(), DataError> {
         let layout = self.layout;
         chunk.base = part.first_row as isize - chunk.rows as isize;
@@ -59,10 +59,10 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Appends rows of `dim` numbers, of the columns that the slots name.
+    /// Appends vectors of `dim` numbers, gathered from the columns of the slots.
     fn numbers(&self, part: &Part, slots: &[Slot], dim: usize, to: &mut Vec<f32>) -> Result<(), DataError> {
         let start = to.len();
-        // One array that is a whole row already: the usual case.
+        // Fast path for the common case: one array holds the whole vector.
         if let [Slot { column, categories: None, .. }] = slots {
             match &part.columns[*column] {
                 Values::F32(v) => to.extend_from_slice(v),
@@ -166,7 +166,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Episodes by number or by name: the codes of names mean the same in all parts of a file.
+    /// Appends episode ids, which are integers or text. The codes of text are consistent across the parts of
+    /// a file.
     fn labels(&self, part: &Part, column: usize, to: &mut Vec<i64>) -> Result<(), DataError> {
         let Values::Text(names) = &part.columns[column] else {
             return self.integers(part, column, to);
@@ -189,7 +190,8 @@ impl<'a> Builder<'a> {
         self.misfit(part, column, text, "a number", |label| label.parse::<f64>().is_ok())
     }
 
-    /// One cell that does not fit makes text of a whole column: names that cell, which may lie in a later part.
+    /// The error for text in a numeric column. A single bad cell turns the whole column into text; this finds
+    /// that cell, which may lie in a later part.
     fn misfit(
         &self,
         part: &Part,
@@ -215,7 +217,7 @@ impl<'a> Builder<'a> {
                 },
                 _ => Err(Stop::Enough),
             };
-            // What stops it is either the cell or a worse error, which reading on would have met.
+            // Either the bad cell, or an error that reading further would have hit anyway.
             if let Err(Stop::Data(error)) = self.table.visit(&[field], &mut look) {
                 return error;
             }

@@ -1,4 +1,4 @@
-//! Text columns: which texts there are.
+//! The categories of text columns.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,17 +7,18 @@ use crate::formats::table::Text;
 use crate::source::log::{Kind, LogFile, Part, Stop, Values};
 use crate::source::roles::Roles;
 
-/// Texts in one column that are still categories.
+/// Maximum number of categories of a column.
 const MAX_CATEGORIES: usize = 1000;
 
-/// The texts of every text column among observations and actions, sorted; those of next observations are shared.
+/// The sorted categories of every text column among observations and actions. A next-observation column
+/// shares those of its observation column.
 pub(crate) fn categories(
     roles: &Roles,
     tables: &[Box<dyn LogFile + '_>],
 ) -> Result<HashMap<String, Vec<String>>, DataError> {
     let fields = tables[0].fields();
     let is_text = |i: &usize| fields[*i].kind == Kind::Text;
-    // Names of columns with the same categories.
+    // Columns in a group share their categories.
     let mut groups: Vec<Vec<String>> = Vec::new();
     for (position, &i) in roles.obs.iter().enumerate().filter(|(_, i)| is_text(i)) {
         let next = roles.next_obs.get(position);
@@ -77,7 +78,7 @@ pub(crate) fn categories(
     Ok(all)
 }
 
-/// A column of numbers with a word among them is read as text, which nobody meant.
+/// Refuses a text column that is mostly numbers: a stray word turned a numeric column into text.
 fn check_not_numbers(table: &dyn LogFile, column: &str, part: &Part, text: &Text) -> Result<(), DataError> {
     let is_number = |label: &String| label.parse::<f64>().is_ok();
     let numbers = text.categories.iter().filter(|label| is_number(label)).count();

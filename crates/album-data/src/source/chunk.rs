@@ -1,8 +1,8 @@
-//! Some rows of a log, as numbers.
+//! Consecutive rows of a log as numbers.
 
 use crate::source::layout::Layout;
 
-/// Some rows of a log. Row `i` is row `base + i` of its file.
+/// Consecutive rows of a log. Row `i` is row `base + i` of its file.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
     pub rows: usize,
@@ -28,12 +28,12 @@ impl Chunk {
         (!self.next_observations.is_empty()).then(|| &self.next_observations[row * dim..][..dim])
     }
 
-    /// Forgets all rows but the last one.
+    /// Drops all rows but the last.
     pub fn keep_last(&mut self, layout: &Layout) {
         self.keep_from(self.rows.saturating_sub(1), layout);
     }
 
-    /// Forgets the rows before this one.
+    /// Drops the rows before `first`.
     pub fn keep_from(&mut self, first: usize, layout: &Layout) {
         fn cut<T>(all: &mut Vec<T>, first: usize, width: usize) {
             let gone = (first * width).min(all.len());

@@ -1,14 +1,14 @@
-//! Which column is what, in the user's words.
+//! Column roles given by the user.
 
 use std::str::FromStr;
 
 use album_base::suggest;
 use serde::{Deserialize, Serialize};
 
-/// Names of columns for each role, as `--columns episode=eps_id,obs=obs_*,action=u1+u2` gives them.
+/// The columns of each role, as given by `--columns episode=eps_id,obs=obs_*,action=u1+u2`.
 ///
-/// `*` and `?` stand for any letters and any letter; `+` puts columns side by side (rewards are added up). An empty
-/// name says that there is no such column, whatever the names look like.
+/// `*` matches any characters and `?` a single one; `+` concatenates columns (rewards are summed). An empty
+/// name means that the log has no such column, even if a name suggests one.
 ///
 /// ```
 /// use album_data::ColumnMap;
@@ -20,16 +20,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ColumnMap {
-    /// Which episode a row belongs to.
+    /// The episode of a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub episode: Option<String>,
-    /// The number of the row in its episode.
+    /// The index of a row within its episode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// The state.
+    /// The observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub obs: Option<String>,
-    /// The state that follows.
+    /// The next observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_obs: Option<String>,
     /// The action.
@@ -38,18 +38,18 @@ pub struct ColumnMap {
     /// The reward.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
-    /// 0 where no value follows.
+    /// 0 where the value of the next state is 0, otherwise 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mask: Option<String>,
-    /// Whether the task was over.
+    /// Whether the episode terminated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal: Option<String>,
-    /// Whether the recording was cut.
+    /// Whether the episode was truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
 }
 
-/// Why a text is no [`ColumnMap`].
+/// Why a string is not a valid [`ColumnMap`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ColumnMapError(String);
@@ -58,7 +58,7 @@ const ROLES: [&str; 9] =
     ["episode", "step", "obs", "next_obs", "action", "reward", "mask", "terminal", "timeout"];
 
 impl ColumnMap {
-    /// Whether nothing is said.
+    /// Whether no role is given.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -101,10 +101,10 @@ impl FromStr for ColumnMap {
     }
 }
 
-/// Whether a name fits a pattern with `*` and `?`.
+/// Whether a name matches a pattern with `*` and `?`.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // The usual two pointers: go back to the last star where letters differ.
+    // Greedy matching that backtracks to the last star on a mismatch.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         if p < pattern.len() && pattern[p] == '*' {

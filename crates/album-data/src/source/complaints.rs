@@ -1,4 +1,4 @@
-//! What is wrong with a row, and where it is.
+//! Errors about single rows, with their place in the file.
 
 use crate::error::{DataError, Place};
 use crate::load::checks::{BadNumbers, OnBad, Problem};
@@ -6,7 +6,7 @@ use crate::source::assemble::Assembler;
 use crate::source::chunk::Chunk;
 
 impl Assembler<'_> {
-    /// Refuses or counts a number.
+    /// Reports an invalid number: an error, or one more in the count.
     #[allow(clippy::too_many_arguments, reason = "each is a part of one message")]
     pub fn bad(
         &mut self,
@@ -71,7 +71,7 @@ impl Assembler<'_> {
         self.table.row_name(self.row_number(chunk, row))
     }
 
-    /// The column that a number of a row came from.
+    /// The column that a component came from.
     fn column_name(&self, array: &str, number: usize) -> String {
         let slots = match array {
             "observations" => &self.layout.observations,

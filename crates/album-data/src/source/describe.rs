@@ -1,4 +1,4 @@
-//! What a source turned out to be, once all rows were seen.
+//! The description of a source, made after all rows have been read.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::source::opened::Opened;
 use crate::source::space::{decide, outside};
 use crate::source::{Description, EndCounts, Source};
 
-/// What is known once all rows were seen.
+/// What is known only after all rows have been read.
 pub(crate) struct Finished {
     pub space: ActionSpace,
     pub description: Description,
@@ -22,7 +22,7 @@ pub(crate) struct Finished {
 }
 
 impl Opened<'_> {
-    /// Decides what only all rows together tell.
+    /// Determines the action space and the description from all rows.
     pub fn finish(&self, source: &Source, seen: Seen, on_bad: OnBad) -> Result<Finished, DataError> {
         let place = self.tables[0].place();
         let labels = match &self.layout.actions[..] {
@@ -99,7 +99,7 @@ impl Opened<'_> {
 }
 
 impl Description {
-    /// What can be said of a dataset whose columns have no names.
+    /// The description of a dataset without column names.
     pub fn of(data: &Dataset, format: Format) -> Self {
         let episodes = data.episodes();
         let terminal = (0..episodes.len()).filter(|&e| data.episode_masks(e).last() == Some(&0.0)).count();

@@ -1,4 +1,4 @@
-//! What the flags of a log mean.
+//! The meaning of a log's end flags.
 
 use crate::error::DataError;
 use crate::source::Source;
@@ -6,7 +6,8 @@ use crate::source::assemble::Rules;
 use crate::source::log::LogFile;
 use crate::source::roles::{Roles, is_sure_terminal};
 
-/// What ends episodes. Asks where the names do not tell.
+/// Decides whether flags mark termination or truncation; an ambiguous log is refused with an error that asks
+/// the user.
 pub(crate) fn rules(
     source: &Source,
     roles: &Roles,
@@ -45,6 +46,7 @@ pub(crate) fn rules(
     {
         guesses.push("episodes: one for each file, since no column tells them apart".to_owned());
     }
-    // Beside a timeout a flag that marks any end says nothing new; one that marks terminals does.
+    // With both flags set, a flag that marks every end adds nothing to the timeout; one that marks
+    // terminations only does.
     Ok(Rules { ends: source.ends, terminal_wins: sure, reward_last: source.reward_last })
 }

@@ -1,4 +1,4 @@
-//! Logs in which every episode is a file or a group of its own.
+//! Logs with one file or group per episode.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,30 +7,31 @@ use crate::source::log::{END_STATE, EPISODE, Facts, Field, Kind, LogFile, Part, 
 
 /// The arrays of one episode.
 pub(crate) struct EpisodeArrays {
-    /// Rows of each array: those of the actions, or one more for states.
+    /// One row per action, or one more for states.
     pub columns: Vec<Values>,
-    /// How many actions there are.
+    /// Number of actions.
     pub steps: usize,
-    /// Whether the arrays have a last row that is only a state. Where it is false, states may be longer by themselves.
+    /// Whether all arrays have an extra last row that holds only a state. If not, the states alone may have
+    /// one.
     pub padded: bool,
 }
 
-/// Where the episodes are.
+/// Access to the episodes of a log.
 pub(crate) trait EpisodeStore: Sync {
     fn len(&self) -> usize;
-    /// What users call an episode.
+    /// The name of an episode in messages.
     fn name(&self, episode: usize) -> String;
-    /// Reads some of the fields.
+    /// Reads the given fields of an episode.
     fn read(&self, episode: usize, fields: &[&Field]) -> Result<EpisodeArrays, DataError>;
 }
 
-/// Episodes one after the other, as a table.
+/// The concatenated episodes as a table.
 pub(crate) struct EpisodesTable<S> {
     store: S,
     place: Place,
     fields: Vec<Field>,
     facts: Facts,
-    /// The first row of each episode that was read.
+    /// The first row of every episode read so far.
     starts: Mutex<Vec<usize>>,
 }
 

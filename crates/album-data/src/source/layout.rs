@@ -1,26 +1,26 @@
-//! How the columns of a table become rows of numbers.
+//! How the columns of a table map to observation and action vectors.
 
 use std::collections::HashMap;
 
 use crate::source::log::{Field, Kind};
 use crate::source::roles::Roles;
 
-/// Where the numbers of a field go within a row of observations or actions.
+/// The place of a field within an observation or action vector.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Slot {
-    /// Position among the fields that are read.
+    /// Index among the fields that are read.
     pub column: usize,
     pub offset: usize,
     pub width: usize,
     /// The categories of a text column, sorted.
     pub categories: Option<Vec<String>>,
-    /// Whether a text is the index of its category, not one number for each category.
+    /// Whether text is encoded as the index of its category rather than one-hot.
     pub index: bool,
-    /// Of several columns that are added up: a reward.
+    /// Whether the column is added to others: rewards may be sums of columns.
     pub adds: bool,
 }
 
-/// How the fields that are read become rows. The same for every file of a source.
+/// How fields map to rows; the same for every file of a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layout {
     pub names: Vec<String>,
@@ -62,7 +62,7 @@ impl Layout {
         let observations = slots(&roles.obs, false);
         let next_observations = slots(&roles.next_obs, false);
         let mut actions = slots(&roles.action, false);
-        // A text action is the index of its label, not one number for each.
+        // A text action is a discrete choice: the index of its label, not one-hot.
         if let [one] = &mut actions[..]
             && one.categories.is_some()
         {

@@ -1,4 +1,4 @@
-//! Arrays that a caller lends: read like those of a file, and copied once, into the dataset.
+//! Arrays borrowed from the caller: read like those of a file, and copied only once, into the dataset.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::formats::npz::array::{DType, Data};
 use crate::formats::table::Text;
 
-/// An array in memory, one row for each step.
+/// An array in memory, with one row per step.
 #[derive(Debug, Clone)]
 pub struct LentArray<'a> {
-    /// Its name, by which it is known as it would be in a file.
+    /// Its name, as it would be in a file.
     pub name: String,
     /// Length of each axis.
     pub shape: Vec<usize>,
@@ -25,7 +25,7 @@ pub enum Elements<'a> {
     F64(&'a [f64]),
     I64(&'a [i64]),
     Bool(&'a [bool]),
-    /// Labels: an index for each row, and the labels.
+    /// Labels: the index of each row's label, and the labels.
     Text(&'a [u32], Arc<Vec<String>>),
 }
 
@@ -41,12 +41,12 @@ impl Elements<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The element type; that of its indices for text.
+    /// The element type; for text, the type of its indices.
     pub(crate) fn dtype(&self) -> DType {
         match self {
             Self::F32(_) => DType::F32,
@@ -57,7 +57,7 @@ impl Elements<'_> {
         }
     }
 
-    /// A copy of some of them.
+    /// Copies a range of elements.
     pub(crate) fn range(&self, range: Range<usize>) -> Data {
         match self {
             Self::F32(v) => Data::F32(v[range].to_vec()),
@@ -68,7 +68,7 @@ impl Elements<'_> {
         }
     }
 
-    /// Some labels, where they are labels.
+    /// Copies a range of labels; `None` if the elements are not text.
     pub(crate) fn text(&self, range: Range<usize>) -> Option<Text> {
         match self {
             Self::Text(codes, labels) => {

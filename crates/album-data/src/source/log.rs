@@ -1,17 +1,18 @@
-//! What a format must offer to be read: named fields of rows, in parts.
+//! The interface of a format: rows with named fields, read in parts.
 
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
 use crate::formats::table::Text;
 
-/// Numbers in one row of one field.
+/// Maximum width of a field.
 pub(crate) const MAX_WIDTH: usize = 1 << 20;
-/// Rows that are read at a time where they are narrow.
+/// Maximum number of rows read at a time.
 pub(crate) const PART_ROWS: usize = 16 << 10;
 
-/// Fields that formats make up where episodes are files or groups. No file has such names.
+/// Synthetic field for formats with one file or group per episode: the index of the episode. No file uses
+/// such a name.
 pub(crate) const EPISODE: &str = "<episode>";
-/// True in rows that have a state and nothing else: where an episode led to.
+/// Synthetic field: true in rows that hold only the final state of an episode.
 pub(crate) const END_STATE: &str = "<end state>";
 
 /// The type of a field.
@@ -23,7 +24,7 @@ pub(crate) enum Kind {
     Text,
 }
 
-/// One column, or one array whose rows have several numbers.
+/// A column, or an array with several numbers per row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
     pub name: String,
@@ -37,7 +38,7 @@ impl Field {
     }
 }
 
-/// Numbers of some rows of a field, row by row.
+/// Values of consecutive rows of a field, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Values {
     F32(Vec<f32>),
@@ -47,7 +48,7 @@ pub(crate) enum Values {
     Text(Text),
 }
 
-/// Consecutive rows of the fields that were asked for, in the order in which they were.
+/// Consecutive rows of the requested fields, in the order of the request.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub first_row: usize,
@@ -55,43 +56,43 @@ pub(crate) struct Part {
     pub columns: Vec<Values>,
 }
 
-/// What a file knows beside its rows.
+/// Metadata of a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
-    /// The space of the actions; bounds may be infinite.
+    /// The action space; bounds may be infinite.
     pub action_space: Option<ActionSpace>,
-    /// The first choice of a discrete space, which becomes index 0.
+    /// The smallest choice of a discrete space, which becomes index 0.
     pub first_choice: i64,
-    /// What the reader thinks its user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// One file as rows.
+/// A file that is read row by row.
 pub(crate) trait LogFile: Sync {
     fn place(&self) -> &Place;
     fn fields(&self) -> &[Field];
-    /// Reads some of the fields, part by part in order.
+    /// Reads the given fields in order, part by part.
     fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop>;
 
     fn facts(&self) -> Facts {
         Facts::default()
     }
 
-    /// How users call a row.
+    /// The name of a row in messages.
     fn row_name(&self, row: usize) -> String {
         format!("row {row}")
     }
 }
 
-/// Takes one part after the other.
+/// Receives the parts in order.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(Part) -> Result<(), Stop>;
 
 /// Why reading stopped.
 pub(crate) enum Stop {
     Data(DataError),
-    /// The rows have steps and are not in their order: sorting them may help.
+    /// The rows are not ordered by step; sorting them may help.
     Unsorted(DataError),
-    /// Enough was seen.
+    /// The visitor needs no more rows.
     Enough,
 }
 
@@ -101,13 +102,13 @@ impl From<DataError> for Stop {
     }
 }
 
-/// How many rows of so many bytes to read at a time.
+/// Number of rows to read at a time, for rows of `row_bytes` bytes.
 pub(crate) fn part_rows(row_bytes: usize) -> usize {
     ((2 << 20) / row_bytes.max(1)).clamp(1, PART_ROWS)
 }
 
 impl Values {
-    /// Whole rows of so many numbers.
+    /// Number of complete rows of `width` values.
     pub fn rows(&self, width: usize) -> usize {
         let len = match self {
             Self::F32(v) => v.len(),
@@ -119,7 +120,7 @@ impl Values {
         len / width.max(1)
     }
 
-    /// Cuts off numbers, or adds some that mean nothing.
+    /// Truncates, or pads with placeholder values.
     pub fn resize(&mut self, len: usize) {
         match self {
             Self::F32(v) => v.resize(len, 0.0),
@@ -130,7 +131,7 @@ impl Values {
         }
     }
 
-    /// More of the same type; what is of another type is left out.
+    /// Appends values of the same type; values of another type are ignored.
     pub fn append(&mut self, more: Self) {
         match (self, more) {
             (Self::F32(all), Self::F32(more)) => all.extend(more),
@@ -139,7 +140,7 @@ impl Values {
             (Self::Bool(all), Self::Bool(more)) => all.extend(more),
             (Self::Text(all), Self::Text(more)) => {
                 all.codes.extend(more.codes);
-                all.categories = more.categories; // the same codes, and more of them
+                all.categories = more.categories; // a superset with the same codes
             }
             _ => {}
         }

@@ -1,23 +1,24 @@
-//! Anyone's log as a dataset: where it is, what its columns mean, what became of it.
+//! Logs of any supported format as datasets: finding the files, assigning roles to columns, building
+//! episodes.
 //!
 //! ```text
-//! open         formats, from the contents of files
-//! log          what a format must offer: named fields, read in parts
-//! episodes     that for logs with a file or group for each episode
-//! lent         that for arrays in memory, as a file would hold them
-//! column_map   which column is what, in the user's words
-//! roles        which column is what, with guesses from the usual names
-//! ends         what flags mean
-//! categories   which texts a text column has
-//! layout       where each column's numbers go
-//! builder      parts of a table -> chunks, rows of numbers
-//! assemble     rows -> episodes of states: the one place that knows what ends an episode, and how
-//! complaints   what is wrong with a row, and where it is
-//! sink         where assembled rows go
-//! space        bounds or choices of the actions
-//! opened       an open source, and the way of its rows from the first to the last
-//! describe     what it turned out to be
-//! read         all of it in a row
+//! open         detects the format from file contents and opens the files
+//! log          the interface of a format: named fields, read in parts
+//! episodes     implements it for logs with one file or group per episode
+//! lent         arrays borrowed from the caller, named as they would be in a file
+//! column_map   column roles given by the user
+//! roles        column roles, guessed from common names unless the user gives them
+//! ends         whether a flag marks termination or truncation
+//! categories   the categories of text columns
+//! layout       where each column goes in an observation or action vector
+//! builder      parts of a table -> chunks of numeric rows
+//! assemble     rows -> episodes; the only module that decides where and how an episode ends
+//! complaints   errors that name the offending row
+//! sink         receives the assembled rows
+//! space        the action space: bounds, or number of choices
+//! opened       an open source; streams its rows through the assembler
+//! describe     the description of a source that has been read
+//! read         the whole pipeline
 //! ```
 
 mod assemble;
@@ -53,9 +54,9 @@ pub use column_map::{ColumnMap, ColumnMapError};
 pub use lent::{Elements, LentArray};
 pub use open::Format;
 
-/// A log of decisions: files or folders that are one dataset, and what cannot be read off them.
+/// The files or folders that make up a dataset, and whatever cannot be inferred from them.
 ///
-/// Kept in a run's configuration, so that a run which goes on reads the same.
+/// Stored in a run's configuration, so that a resumed run reads the same data.
 ///
 /// ```
 /// use album_data::{Ends, NpzWriter, Source};
@@ -80,116 +81,117 @@ pub use open::Format;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Files and folders, whose episodes follow each other. The id of a Minari dataset stands for its folder.
+    /// Files and folders, concatenated in this order. A Minari dataset may be given by its id.
     pub paths: Vec<PathBuf>,
-    /// The format, where its contents do not tell it.
+    /// The format, if it cannot be detected from the contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
-    /// Which column is what, where the names do not tell it.
+    /// The roles of columns whose names do not reveal them.
     #[serde(default, skip_serializing_if = "ColumnMap::is_empty")]
     pub columns: ColumnMap,
-    /// What ends episodes, where the columns do not tell it.
+    /// How episodes end, if the columns leave it open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<Ends>,
-    /// What integer actions are.
+    /// Whether integer actions are discrete or continuous.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionKind>,
-    /// The least and greatest value of actions: one pair for all numbers of an action, or one for each.
+    /// Lower and upper bounds of the actions: one pair for all components, or one per component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub action_bounds: Vec<[f32; 2]>,
-    /// The action space of an agent that goes on learning from these files: actions beyond its bounds are clipped.
+    /// The action space of an existing agent that is trained further on these files; actions are clipped to
+    /// its bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_space: Option<ActionSpace>,
-    /// The reward of the last transition of every episode, in place of recorded rewards; the others are 0.
+    /// Replaces recorded rewards: the last transition of every episode gets this reward, all others 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reward_last: Option<f32>,
 }
 
-/// What ends an episode.
+/// How an episode ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ends {
-    /// The task was over: nothing follows, and so no value does.
+    /// Termination: the value after the last transition is 0.
     Terminal,
-    /// The recording was cut: the last state has a value like any other.
+    /// Truncation: the last state is bootstrapped from like any other.
     Timeout,
 }
 
-/// What an action is.
+/// The kind of actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionKind {
-    /// One of several choices.
+    /// A choice from a finite set.
     Discrete,
-    /// Numbers within bounds.
+    /// A vector within bounds.
     Continuous,
 }
 
-/// A source, read.
+/// The contents of a [`Source`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceData {
     /// The data.
     pub dataset: Dataset,
-    /// What it is.
+    /// Names, action space and episode counts.
     pub description: Description,
-    /// What is not in the dataset or looks wrong: one sentence each.
+    /// One sentence for everything that was left out or looks wrong.
     pub warnings: Vec<String>,
 }
 
-/// What a source turned out to be. Kept with imported columns.
+/// The description of a source that has been read. Imported columns store it in their manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// Of the files.
+    /// The format of the files.
     pub format: Format,
-    /// The names of the numbers in an observation.
+    /// The names of the observation components.
     pub observation_names: Vec<String>,
-    /// The categories of every text column among the observations, in the order of their one-hot numbers.
+    /// The categories of every text column among the observations, in the order of their one-hot encoding.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub categories: BTreeMap<String, Vec<String>>,
-    /// Bounds or choices.
+    /// The action space.
     pub action_space: ActionSpace,
-    /// The names of the numbers in an action, or of the choices where they have some.
+    /// The names of the action components, or of the choices if they have names.
     pub action_names: Vec<String>,
-    /// Recordings.
+    /// Number of episodes.
     pub episodes: usize,
-    /// What ended them.
+    /// How the episodes ended.
     pub ends: EndCounts,
-    /// What was guessed, and from what: one sentence each.
+    /// One sentence for every guess, with its evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guesses: Vec<String>,
 }
 
-/// How many episodes ended in which way.
+/// Number of episodes by how they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EndCounts {
-    /// The task was over.
+    /// Terminated episodes.
     pub terminal: usize,
-    /// The recording was cut.
+    /// Truncated episodes.
     pub timeout: usize,
 }
 
 impl Source {
-    /// One file or folder that speaks for itself.
+    /// A single file or folder, with everything inferred from its contents.
     pub fn of(path: impl Into<PathBuf>) -> Self {
         Self { paths: vec![path.into()], ..Self::default() }
     }
 
-    /// Whether the files have to speak for themselves.
+    /// Whether everything but the paths is left to be inferred.
     pub fn says_nothing(&self) -> bool {
         *self == Self { paths: self.paths.clone(), ..Self::default() }
     }
 
-    /// Reads everything. Rows of one episode follow each other in the order of their steps; a transition whose
-    /// successor was not recorded is kept where the task was over (its successor does not matter) and dropped where
-    /// the recording was cut.
+    /// Reads the whole source. The rows of an episode become consecutive and ordered by step. A transition
+    /// without a recorded next state is kept if it is terminal, since its next state is never used, and
+    /// dropped if the episode was truncated.
     pub fn read(&self) -> Result<SourceData, DataError> {
         let (data, description) = read::read(self, crate::load::checks::OnBad::Refuse)?;
         Ok(SourceData { dataset: data.dataset, description, warnings: data.warnings })
     }
 
-    /// [`read`](Self::read) of arrays in memory, by the names that they would have in an npz file; `paths` is not asked.
-    /// Each number is copied once, into the dataset.
+    /// Like [`read`](Self::read), for arrays in memory, named as they would be in an npz file; `paths` is
+    /// ignored. Every number is copied only once, into the dataset.
     ///
     /// ```
     /// use album_data::{Elements, Ends, LentArray, Source};
@@ -212,17 +214,18 @@ impl Source {
         Ok(SourceData { dataset: data.dataset, description, warnings: data.warnings })
     }
 
-    /// [`read`](Self::read) that counts the numbers it would refuse, for those who want to know all that is wrong.
+    /// Like [`read`](Self::read), but counts invalid numbers instead of stopping at the first, for reports on
+    /// all that is wrong with the data.
     pub fn read_unchecked(&self) -> Result<(Unchecked, Description), DataError> {
         read::read(self, crate::load::checks::OnBad::Count)
     }
 
-    /// The format of the files, from their contents.
+    /// The format of the files, detected from their contents.
     pub fn format(&self) -> Result<Format, DataError> {
         Ok(open::files(self)?.0)
     }
 
-    /// The files and folders that are read, in order: those of a folder, and that of an id.
+    /// The files and folders that are read, in order, with folders expanded and Minari ids resolved.
     pub fn files(&self) -> Result<Vec<PathBuf>, DataError> {
         Ok(open::files(self)?.1)
     }

@@ -1,4 +1,4 @@
-//! Which format files have, from their contents, and opening them.
+//! Format detection from file contents, and opening files.
 
 use std::fmt;
 use std::io::Read;
@@ -19,34 +19,34 @@ use crate::limits::Limits;
 use crate::source::Source;
 use crate::source::log::{Facts, LogFile};
 
-/// What kind of files a log is in.
+/// The file format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Archives of NumPy arrays.
+    /// NumPy archives.
     Npz,
-    /// Folders of NumPy arrays, one file each.
+    /// Folders of npy files, one per array.
     Npy,
-    /// What `album data import` writes.
+    /// Folders written by `album data import`.
     Columns,
-    /// HDF5 with arrays of all steps.
+    /// HDF5 files whose arrays span all episodes.
     D4rl,
-    /// HDF5 with groups `data/demo_N`.
+    /// HDF5 files with groups `data/demo_N`.
     Robomimic,
-    /// Minari's folders in HDF5 or Parquet form, and its HDF5 files.
+    /// Minari datasets, as HDF5 or Parquet folders or as single HDF5 files.
     Minari,
-    /// Tables of columns or lists.
+    /// Parquet tables; columns may be lists.
     Parquet,
-    /// Text tables, also compressed by gzip.
+    /// CSV tables, plain or gzipped.
     Csv,
-    /// Folders of LeRobot v3.
+    /// LeRobot v3 folders.
     Lerobot,
-    /// Arrays that were never in a file.
+    /// Arrays in memory.
     Memory,
 }
 
 impl Format {
-    /// Every format of files.
+    /// All file formats.
     pub const ALL: [Self; 9] = [
         Self::Npz,
         Self::Npy,
@@ -59,7 +59,7 @@ impl Format {
         Self::Lerobot,
     ];
 
-    /// The name by which `--format` knows it.
+    /// The name accepted by `--format`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Npz => "npz",
@@ -82,7 +82,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// The format, and the files and folders that have it, in order.
+/// The common format, and the files and folders to read, in order.
 pub(crate) fn files(source: &Source) -> Result<(Format, Vec<PathBuf>), DataError> {
     let mut all: Vec<PathBuf> = Vec::new();
     let mut known: Option<(Format, PathBuf)> = None;
@@ -129,7 +129,8 @@ fn of_path(path: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf>), 
     }
 }
 
-/// A folder that is one dataset, or files of one format in the order of their names.
+/// Resolves a folder: either it is itself a dataset, or it holds files of one format, which are sorted by
+/// name.
 fn of_folder(folder: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf>), DataError> {
     if columns::is_folder(folder) && said.is_none() {
         return Ok((Format::Columns, vec![folder.to_path_buf()]));
@@ -156,7 +157,7 @@ fn of_folder(folder: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf
     }
     let mut found: Option<(Format, Vec<PathBuf>)> = None;
     for path in files {
-        let Some(format) = of_file(&path)? else { continue }; // a readme
+        let Some(format) = of_file(&path)? else { continue }; // not data, such as a readme
         match &mut found {
             _ if said.is_some_and(|said| said != format) => {}
             None => found = Some((format, vec![path])),
@@ -173,7 +174,7 @@ fn of_folder(folder: &Path, said: Option<Format>) -> Result<(Format, Vec<PathBuf
     found.ok_or_else(|| unknown(folder))
 }
 
-/// Names whose numbers count as numbers: part-2 before part-10.
+/// Sort key for natural order: `part-2` before `part-10`.
 pub(crate) fn natural(name: &str) -> (Vec<(String, u64)>, String) {
     let (mut parts, mut text, mut digits) = (Vec::new(), String::new(), String::new());
     for c in name.chars().chain([' ']) {
@@ -191,7 +192,7 @@ pub(crate) fn natural(name: &str) -> (Vec<(String, u64)>, String) {
     (parts, name.to_owned())
 }
 
-/// The format that the first bytes of a file tell.
+/// Detects the format from the first bytes of a file.
 fn of_file(path: &Path) -> Result<Option<Format>, DataError> {
     let io_error = |source| DataError::Io { place: Place::file(path), source };
     if !std::fs::metadata(path).map_err(io_error)?.is_file() {
@@ -215,11 +216,11 @@ fn of_file(path: &Path) -> Result<Option<Format>, DataError> {
     })
 }
 
-/// Whether this is text whose first line has several cells.
+/// Whether this is text with several cells in its first line.
 fn looks_like_a_table(start: &[u8]) -> bool {
     let text = match std::str::from_utf8(start) {
         Ok(text) => text,
-        // Cut in the middle of a letter.
+        // The buffer ends inside a multi-byte character.
         Err(e) if e.error_len().is_none() => {
             std::str::from_utf8(&start[..e.valid_up_to()]).unwrap_or_default()
         }
@@ -249,7 +250,7 @@ fn unknown(path: &Path) -> DataError {
     }
 }
 
-/// Opens files of a format that are read as rows.
+/// Opens files of any format that is read row by row.
 pub(crate) fn tables(format: Format, files: &[PathBuf]) -> Result<Vec<Box<dyn LogFile>>, DataError> {
     let limits = Limits::default();
     let mut tables: Vec<Box<dyn LogFile>> = Vec::new();

@@ -1,4 +1,4 @@
-//! A source whose files are open and whose columns have a meaning, and all of its rows.
+//! A source with open files and known column roles, and the passes over its rows.
 
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
@@ -17,13 +17,13 @@ use crate::source::roles::Roles;
 use crate::source::sink::{Memory, Sink};
 use crate::source::space::given_bounds;
 
-/// A source whose files are open and whose columns have a meaning.
+/// A source with open files and known column roles.
 pub(crate) struct Opened<'a> {
     pub format: Format,
     pub tables: Vec<Box<dyn LogFile + 'a>>,
     pub layout: Layout,
     pub rules: Rules,
-    /// The types of the action's columns.
+    /// The types of the action columns.
     pub action_kinds: Vec<Kind>,
     pub bounds: Option<ActionSpace>,
     pub known_space: Option<ActionSpace>,
@@ -54,7 +54,8 @@ impl<'a> Opened<'a> {
             && roles.end_state.is_none()
             && !roles.flags_said
         {
-            // OGBench's layout: a row is a state, and masks say where the task was over.
+            // OGBench's layout: every row is a state, `terminals` marks the last state of an episode, masks
+            // mark termination.
             roles.end_state = roles.terminal.take();
         }
         let mut guesses = std::mem::take(&mut roles.guesses);
@@ -84,7 +85,7 @@ impl<'a> Opened<'a> {
         Ok(Self { format, tables, layout, rules, action_kinds, bounds, known_space, guesses, warnings })
     }
 
-    /// Sends all rows through the assembler, sorted first if they have to be.
+    /// Sends all rows through the assembler; sorts them first if they are out of order.
     pub fn feed(&self, sink: &mut Memory, on_bad: OnBad) -> Result<Seen, DataError> {
         match self.stream(sink, on_bad) {
             Ok(seen) => Ok(seen),
@@ -95,14 +96,14 @@ impl<'a> Opened<'a> {
                 match self.sorted(sink, on_bad) {
                     Ok(seen) => Ok(seen),
                     Err(Stop::Data(error)) => Err(error),
-                    // Still out of order: the first complaint says where.
+                    // Still out of order after sorting: the first error names the row in the file.
                     Err(Stop::Unsorted(_) | Stop::Enough) => Err(error),
                 }
             }
         }
     }
 
-    /// Sends all rows through the assembler as they come.
+    /// Sends all rows through the assembler in file order.
     pub fn stream(&self, sink: &mut dyn Sink, on_bad: OnBad) -> Result<Seen, Stop> {
         let mut assembler = Assembler::new(&self.layout, self.rules, on_bad, sink, self.tables[0].as_ref());
         assembler.bounds = self.bounds.clone();
@@ -140,8 +141,8 @@ impl<'a> Opened<'a> {
         Ok(assembler.seen)
     }
 
-    /// Reads each file as a whole and sorts its rows by episode and step. Episodes with names keep the order in which they
-    /// begin.
+    /// Reads each file as a whole and sorts its rows by episode and step. Episodes with names stay in order
+    /// of first appearance.
     pub fn sorted(&self, sink: &mut dyn Sink, on_bad: OnBad) -> Result<Seen, Stop> {
         let mut seen: Option<Seen> = None;
         for table in &self.tables {
@@ -167,7 +168,7 @@ impl<'a> Opened<'a> {
         Ok(seen.unwrap_or_default())
     }
 
-    /// The positions of the layout's columns in one of the files.
+    /// The positions of the layout's columns in one file.
     fn columns_of(&self, table: &dyn LogFile) -> Result<Vec<usize>, DataError> {
         let first = self.tables[0].fields();
         let mut columns = Vec::new();
@@ -200,7 +201,8 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Whether the episode of the first row, the last one of a file, goes on in the next file: where its steps do.
+/// Whether an episode continues across two files: row 0, the last row of the first file, and row 1 belong to
+/// the same episode and have consecutive steps.
 fn goes_on(chunk: &Chunk) -> bool {
     !chunk.episodes.is_empty()
         && !chunk.steps.is_empty()
@@ -208,7 +210,7 @@ fn goes_on(chunk: &Chunk) -> bool {
         && chunk.steps[1] == chunk.steps[0].wrapping_add(1)
 }
 
-/// Numbers may be of another width or type in another file; text and numbers are not the same.
+/// Files may differ in a column's numeric type, but not in its width, and must not mix text with numbers.
 fn same_kind(found: &Field, expected: &Field) -> bool {
     found.width == expected.width && (found.kind == Kind::Text) == (expected.kind == Kind::Text)
 }
@@ -235,7 +237,7 @@ fn check_widths(roles: &Roles, table: &dyn LogFile) -> Result<(), DataError> {
     Ok(())
 }
 
-/// A sentence on the columns that nobody reads.
+/// A sentence that names the ignored columns.
 fn ignored(roles: &Roles, fields: &[Field]) -> Option<String> {
     let names: Vec<&str> = roles
         .ignored

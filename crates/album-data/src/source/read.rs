@@ -1,4 +1,4 @@
-//! From files to a dataset.
+//! The whole pipeline, from files to a dataset.
 
 use crate::action_space::ActionSpace;
 use crate::dataset::{Dataset, take_in};
@@ -24,7 +24,7 @@ pub(crate) fn read(source: &Source, on_bad: OnBad) -> Result<(Unchecked, Descrip
     gathered(source, &opened, on_bad)
 }
 
-/// [`read`] of arrays in memory.
+/// Like [`read`], for arrays in memory.
 pub(crate) fn read_lent(
     source: &Source,
     arrays: &[LentArray<'_>],
@@ -34,7 +34,7 @@ pub(crate) fn read_lent(
     gathered(source, &Opened::new(source, Format::Memory, vec![table])?, on_bad)
 }
 
-/// All rows, in memory.
+/// Reads all rows into memory.
 fn gathered(
     source: &Source,
     opened: &Opened<'_>,
@@ -57,7 +57,8 @@ fn gathered(
     Ok((Unchecked { dataset, warnings, labelled: true, bad, unfinished: false }, description))
 }
 
-/// Actions from physical units to those inside; the unused ones behind each episode stay 0.
+/// Converts actions from physical to internal units. The unused action in the last row of each episode stays
+/// 0.
 pub(crate) fn bring_inside(
     space: &ActionSpace,
     actions: &mut [f32],
@@ -69,7 +70,7 @@ pub(crate) fn bring_inside(
     for length in lengths {
         let part = &mut actions[at * dim..(at + length) * dim];
         if on_bad == OnBad::Refuse {
-            // Choices were checked when the space was decided.
+            // Cannot fail: choices were checked when the action space was determined.
             let _ = take_in(space, part);
         } else {
             space.from_physical(part);
@@ -78,7 +79,7 @@ pub(crate) fn bring_inside(
     }
 }
 
-/// A folder of columns is a dataset already.
+/// Imported columns already are a dataset: no roles to find, no episodes to assemble.
 fn read_columns(
     source: &Source,
     path: &std::path::Path,

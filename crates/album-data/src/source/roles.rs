@@ -1,4 +1,4 @@
-//! Which column is what: said by the user, or guessed from the names that most logs use.
+//! Column roles: given by the user, or guessed from common names.
 
 use album_base::suggest;
 
@@ -6,7 +6,7 @@ use crate::error::{DataError, Place};
 use crate::source::column_map::{ColumnMap, fits};
 use crate::source::log::{END_STATE, EPISODE, Field, Kind};
 
-/// The fields of each role, by their position.
+/// The indices of the fields of each role.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Roles {
     pub episode: Option<usize>,
@@ -19,10 +19,10 @@ pub(crate) struct Roles {
     pub terminal: Option<usize>,
     pub timeout: Option<usize>,
     pub end_state: Option<usize>,
-    /// Whether the user said which of the two flags the file has.
+    /// Whether the user named the flag columns.
     pub flags_said: bool,
     pub guesses: Vec<String>,
-    /// Fields that nobody reads.
+    /// Fields without a role.
     pub ignored: Vec<usize>,
 }
 
@@ -47,19 +47,19 @@ const OBSERVATIONS: [&str; 8] =
 const ACTIONS: [&str; 5] = ["actions", "action", "act", "a", "u"];
 const REWARDS: [&str; 4] = ["rewards", "reward", "r", "next.reward"];
 const MASKS: [&str; 2] = ["masks", "mask"];
-/// Names that say by themselves that the task was over. The others may mean any end.
+/// Names that can only mean termination. The others may also mark truncation.
 const SURE_TERMINALS: [&str; 5] = ["terminated", "terminateds", "terminations", "termination", "is_terminal"];
 const TERMINALS: [&str; 7] = ["terminals", "terminal", "dones", "done", "next.done", "is_last", "end"];
 const TIMEOUTS: [&str; 7] =
     ["timeouts", "timeout", "truncations", "truncation", "truncateds", "truncated", "time_limit"];
 
-/// Whether a flag of this name is true only where the task was over.
+/// Whether a flag of this name can only mean termination.
 pub(crate) fn is_sure_terminal(name: &str) -> bool {
     SURE_TERMINALS.contains(&name.to_lowercase().as_str())
 }
 
 impl Roles {
-    /// Finds the fields of a file. Rewards may be missing where others stand in.
+    /// Assigns roles to the fields of a file. Rewards may be missing unless `needs_reward`.
     pub fn find(
         map: &ColumnMap,
         fields: &[Field],
@@ -72,7 +72,7 @@ impl Roles {
         roles.episode = finder.one("episode", map.episode.as_deref(), &EPISODES, &mut guesses)?;
         roles.step = finder.one("step", map.step.as_deref(), &STEPS, &mut guesses)?;
         if map.step.is_none() && roles.step.is_some_and(|step| fields[step].kind != Kind::Integer) {
-            roles.step = None; // a time, not a number of rows
+            roles.step = None; // a time stamp, not a step index
             guesses.retain(|guess: &String| !guess.starts_with("step="));
         }
         roles.obs = finder.many("obs", map.obs.as_deref(), &OBSERVATIONS, &mut guesses)?;
@@ -161,7 +161,7 @@ impl Finder<'_> {
             return self.said(role, said);
         }
         for name in usual {
-            // The array itself, or one column for each number: obs_0, obs.x, obs/x, obs[0].
+            // Either the array itself, or one column per component: obs_0, obs.x, obs/x, obs[0].
             let is_part = |field: &Field| {
                 let field = field.name.to_lowercase();
                 field.strip_prefix(name).is_some_and(|rest| {
@@ -216,7 +216,7 @@ impl Finder<'_> {
         guesses.push(format!("{role}={shown}"));
     }
 
-    /// Of several names that would do, the first one stands in the message.
+    /// The error for a missing role; of several accepted names, the message shows the first.
     fn missing(&self, role: &str, wanted: &[&str]) -> DataError {
         let names: Vec<&str> = self
             .fields

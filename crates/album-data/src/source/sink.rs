@@ -1,8 +1,8 @@
-//! Where assembled rows go.
+//! Receivers of assembled rows.
 
 use crate::error::DataError;
 
-/// What happened in a state.
+/// Action, reward and mask of a transition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step<'a> {
     pub action: &'a [f32],
@@ -10,23 +10,23 @@ pub(crate) struct Step<'a> {
     pub mask: f32,
 }
 
-/// Takes the rows of a dataset in order.
+/// Receives the rows of a dataset in order.
 pub(crate) trait Sink {
-    /// A state and what happened in it; nothing where an episode ended.
+    /// Adds a state and the transition that starts there; `None` for the last state of an episode.
     fn row(&mut self, state: &[f32], step: Option<Step<'_>>) -> Result<(), DataError>;
 
-    /// Changes the reward of the last transition of the episode that is being written.
+    /// Overwrites the reward of the current episode's last transition.
     fn set_last_reward(&mut self, reward: f32);
 }
 
-/// Rows in memory, actions as they were recorded.
+/// Rows in memory, with actions as recorded, in physical units.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub observations: Vec<f32>,
     pub actions: Vec<f32>,
     pub rewards: Vec<f32>,
     pub masks: Vec<f32>,
-    /// Transitions of every episode.
+    /// Transitions per episode.
     pub lengths: Vec<usize>,
     pub open: usize,
     pub action_dim: usize,

@@ -1,24 +1,25 @@
-//! What the actions of a log are: bounds or choices, from what the user, the file or the numbers say.
+//! The action space of a log, from the user, the file's metadata or the actions themselves.
 
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
 use crate::source::log::Kind;
 use crate::source::{ActionKind, Source};
 
-/// More choices than anybody has.
+/// Maximum number of choices.
 const MAX_CHOICES: usize = 1 << 16;
-/// So many whole numbers from 0 on, all of them used, are choices without a question.
+/// If the actions are exactly the integers 0, 1, ..., n - 1, they are taken as choices without asking, up to
+/// this n.
 const CLEARLY_CHOICES: usize = 256;
-/// Rounding explains as much beyond a bound, as a share of the range.
+/// Tolerance for rounding errors beyond a bound, as a fraction of the range.
 const SLACK: f64 = 1e-5;
 
-/// What the numbers of all actions are like.
+/// Statistics of all actions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ActionStats {
     pub min: Vec<f32>,
     pub max: Vec<f32>,
     pub whole: bool,
-    /// Whether each of the first whole numbers occurs, for actions of one number.
+    /// For one-dimensional actions: whether each of the integers from 0 on occurs.
     used: Vec<bool>,
 }
 
@@ -42,14 +43,14 @@ impl ActionStats {
         }
     }
 
-    /// The number of choices, if the numbers are 0, 1, ... and all occur.
+    /// The number of choices n, if the actions are 0, 1, ..., n - 1 and all occur.
     fn clear_choices(&self) -> Option<usize> {
         let n = self.used.iter().position(|used| !used)?;
         (self.whole && n >= 2 && self.min == [0.0] && self.max == [(n - 1) as f32]).then_some(n)
     }
 }
 
-/// The space of the actions, and a sentence on how it was found.
+/// Determines the action space; also returns a sentence that says how.
 pub(crate) fn decide(
     source: &Source,
     stats: &ActionStats,
@@ -72,7 +73,7 @@ pub(crate) fn decide(
         check_choices(stats, Some(*n), place)?;
         return Ok((ActionSpace::Discrete { n: *n }, None));
     }
-    // Whole numbers of a floating type may be choices too, if they look like nothing else.
+    // Integers stored as floats count only if they look like choices.
     let integers = stats.whole
         && (kinds.iter().all(|kind| matches!(kind, Kind::Integer | Kind::Bool))
             || stats.clear_choices().is_some());
@@ -114,7 +115,7 @@ pub(crate) fn decide(
     Ok((space, guess))
 }
 
-/// The bounds that the user gave, for `dim` numbers.
+/// The bounds given by the user, for actions of dimension `dim`.
 pub(crate) fn given_bounds(
     source: &Source,
     dim: usize,
@@ -143,7 +144,7 @@ pub(crate) fn given_bounds(
     Ok(Some(ActionSpace::Continuous { low, high }))
 }
 
-/// How many numbers of an action lie beyond bounds, and where the first one is.
+/// The first component of an action that lies outside the bounds.
 pub(crate) fn outside(space: &ActionSpace, action: &[f32]) -> Option<usize> {
     let ActionSpace::Continuous { low, high } = space else { return None };
     (0..action.len()).find(|&i| {
@@ -174,7 +175,8 @@ fn check_choices(stats: &ActionStats, n: Option<usize>, place: &Place) -> Result
     Ok(n.unwrap_or(max as usize + 1))
 }
 
-/// Bounds from the user, the file or the numbers. Numbers within ±1 keep ±1: most data is scaled so.
+/// Bounds from the user, the file or the data. Components within ±1 get bounds of ±1, since most datasets are
+/// normalised that way.
 fn bounds(
     source: &Source,
     stats: &ActionStats,
@@ -200,7 +202,7 @@ fn bounds(
             return [-1.0, 1.0];
         }
         guessed = true;
-        // A number that never changes has no range of its own.
+        // A constant component has no range, so one is made up around it.
         if min == max { [min - 1.0, max + 1.0] } else { [min, max] }
     };
     let (low, high): (Vec<f32>, Vec<f32>) = (0..dim)

@@ -1,4 +1,4 @@
-//! An imported folder, opened.
+//! Reading an imported folder.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -19,13 +19,13 @@ use crate::formats::npz::array::DType;
 use crate::formats::npz::row_reader::RowReader;
 use crate::source::Description;
 
-/// A folder of columns whose manifest and file sizes agree.
+/// An imported folder whose file sizes agree with its manifest.
 pub(crate) struct Folder {
     path: PathBuf,
     manifest: Manifest,
 }
 
-/// One of its files.
+/// An open column file.
 struct Opened<'a> {
     file: File,
     path: PathBuf,
@@ -50,27 +50,27 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Numbers in a row of a column.
+    /// The width of a column.
     pub fn width(&self, name: &str) -> Result<usize, DataError> {
         Ok(self.column(name)?.column.width)
     }
 
-    /// A column of `f32`, mapped into memory.
+    /// Maps an `f32` column into memory.
     pub fn map(&self, name: &str) -> Result<Column, DataError> {
         let Opened { file, path, column, .. } = self.intact(name)?;
         let map =
             MappedFile::new(&file).map_err(|source| DataError::Io { place: Place::file(&path), source })?;
-        // The manifest was refused if this is no hash.
+        // The hash is valid, or the manifest would have been refused.
         Ok(Column::Mapped(Arc::new(map), column.hash().unwrap_or_default()))
     }
 
-    /// The rows of a column.
+    /// Reads a column row by row.
     pub fn rows(&self, name: &str) -> Result<RowReader<'static>, DataError> {
         let Opened { file, path, dtype, column, entries } = self.intact(name)?;
         Ok(RowReader::of_file(file, dtype, vec![entries, column.width], Place::file(&path)))
     }
 
-    /// What the actions of this many numbers are.
+    /// The action space, for actions of dimension `dim`.
     pub fn action_space(&self, dim: usize) -> Result<ActionSpace, DataError> {
         match &self.manifest.description {
             None => Ok(ActionSpace::unit(dim)),
@@ -117,12 +117,12 @@ impl Folder {
                 ),
             });
         }
-        // Each is at most their sum, which is a number of rows.
+        // The casts are safe: no length exceeds the sum, which is at most the number of rows.
         Ok(Episodes::from_lengths(&lengths.iter().map(|&length| length as usize).collect::<Vec<_>>()))
     }
 
-    /// Opens the file of a column and holds its contents against the manifest: a number that was changed since the import
-    /// would be learned from without a word. The dataset's own hash is the manifest's, so nobody else would notice.
+    /// Opens the file of a column and verifies its hash. Nothing else would notice data changed since the
+    /// import, because the dataset's hash is computed from the manifest.
     fn intact(&self, name: &str) -> Result<Opened<'_>, DataError> {
         let mut opened = self.column(name)?;
         let io_error = |source| DataError::Io { place: Place::file(&opened.path), source };
@@ -148,7 +148,7 @@ impl Folder {
         Ok(opened)
     }
 
-    /// Opens the file of a column and holds its size against the manifest.
+    /// Opens the file of a column and checks its size against the manifest.
     fn column(&self, name: &str) -> Result<Opened<'_>, DataError> {
         let (Some(column), Some(dtype)) = (self.manifest.columns.get(name), dtype(name)) else {
             let available = self.manifest.columns.keys().cloned().collect();
@@ -165,17 +165,17 @@ impl Folder {
     }
 }
 
-/// Whether a folder is one of columns.
+/// Whether this is an imported folder.
 pub(crate) fn is_folder(path: &Path) -> bool {
     Manifest::is_in(path)
 }
 
-/// What a folder's import knew about its contents.
+/// The description stored by the import, if any.
 pub(crate) fn description(path: &Path) -> Result<Option<Description>, DataError> {
     Ok(Manifest::read(path)?.description)
 }
 
-/// Reads all files of a folder of columns and holds them against the hashes of its manifest.
+/// Reads all files of an imported folder and verifies their hashes.
 pub fn verify(path: impl AsRef<Path>) -> Result<(), DataError> {
     let folder = Folder::open(path.as_ref())?;
     folder.episodes()?;

@@ -1,4 +1,4 @@
-//! From npz files to a folder of columns, in parts.
+//! Converts npz files to a folder of columns, part by part.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -22,41 +22,40 @@ use crate::ogbench::{Environment, fit};
 use album_base::atomic::AtomicFolder;
 use album_base::{disk, hex::hex};
 
-/// What to import, and whereto.
+/// What to import, and where to.
 #[derive(Debug, Clone, Copy)]
 pub struct Import<'a> {
-    /// Npz files that [`load`](crate::load()) understands. Their rows follow each other in this order.
+    /// Npz files that [`load`](crate::load()) understands, concatenated in this order.
     pub sources: &'a [PathBuf],
-    /// The folder to make.
+    /// The folder to create.
     pub target: &'a Path,
-    /// Whether an imported folder that is there already is replaced. Nothing else ever is.
+    /// Whether to replace an existing imported folder. Anything else is never replaced.
     pub replace: bool,
-    /// Where given, the data must have the dimensions of this environment, and the columns that its tasks need.
+    /// If given, the data must have this environment's dimensions and the columns that its tasks need.
     pub environment: Option<&'static Environment>,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Pairs of consecutive states.
+    /// Number of transitions.
     pub transitions: usize,
-    /// Recordings.
+    /// Number of episodes.
     pub episodes: usize,
-    /// Numbers in a row of each column.
+    /// The width of each column.
     pub columns: BTreeMap<String, usize>,
-    /// Size of all columns.
+    /// Total size of the columns in bytes.
     pub bytes: u64,
-    /// Arrays and rows of the sources that are not in the folder, and why: one sentence each.
+    /// One sentence for every array and all rows that were left out, with the reason.
     pub warnings: Vec<String>,
 }
 
-/// Writes a folder of columns.
+/// Imports npz files into a folder of columns.
 ///
-/// Files with one row for each state are read in parts and never held as a whole; files with one row for
-/// each transition are. All numbers are checked as by [`load`](crate::load()). `rewards` and `masks` of the files
-/// are kept beside what tasks are labelled by. Nothing is left behind unless all went well.
-/// `go_on` receives the bytes done and the bytes in total; the import is given up, with
-/// `None` for a result, when it returns false.
+/// Files with one row per state are streamed; files with one row per transition are loaded as a whole. All
+/// numbers are checked as by [`load`](crate::load()). The files' own `rewards` and `masks` are kept, along
+/// with the columns from which tasks compute theirs. A failed import leaves nothing behind. `go_on` receives
+/// the bytes done and the total; if it returns false, the import is cancelled and the result is `None`.
 ///
 /// ```
 /// use album_data::columns::{Import, import};
@@ -113,7 +112,7 @@ pub fn import(
     }))
 }
 
-/// Refuses to replace what is not ours, or ours without leave.
+/// Refuses to replace anything but an imported folder, and that too unless `replace` is set.
 pub(super) fn check_target(target: &Path, replace: bool, place: &Place) -> Result<(), DataError> {
     let problem = match fs::read_dir(target).map(|mut entries| entries.next().is_none()) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -134,7 +133,7 @@ pub(super) fn check_target(target: &Path, replace: bool, place: &Place) -> Resul
     Err(DataError::Exists { place: place.clone(), problem })
 }
 
-/// Something in an imported folder that no import wrote.
+/// Finds something in an imported folder that no import wrote.
 fn foreign(folder: &Path) -> Option<PathBuf> {
     let ours =
         |name: &str| name == FILE || COLUMNS.iter().any(|(column, dtype)| name == file_name(column, *dtype));
@@ -146,14 +145,14 @@ fn foreign(folder: &Path) -> Option<PathBuf> {
     foreign.next().map(|entry| entry.path())
 }
 
-/// Large archives pass by in parts, and the disk's free space bounds what is written.
+/// Sizes are unlimited, since archives are streamed and the output is bounded by free disk space.
 fn limits() -> Limits {
     Limits { max_array_bytes: u64::MAX, max_total_bytes: u64::MAX, ..Limits::default() }
 }
 
-/// What the sources will become, from their headers alone.
+/// The columns to write, from the headers of the sources alone.
 struct ImportPlan {
-    /// The width of each column but the episodes.
+    /// The width of each column except `episodes`.
     widths: BTreeMap<&'static str, usize>,
     rows: usize,
 }
@@ -203,7 +202,7 @@ impl ImportPlan {
             if source.contains(name) {
                 source.numbers(name, rows)?;
             }
-            // Where a row is a transition, `terminals` and `timeouts` say what the masks are.
+            // If rows are transitions, masks follow from `terminals` and `timeouts`.
             if source.contains(name) || (labelled && source.row_kind() == RowKind::Transition) {
                 widths.insert(name, 1);
             }
@@ -211,7 +210,7 @@ impl ImportPlan {
         Ok(Self { widths, rows })
     }
 
-    /// Size of the columns, without the episodes.
+    /// Total size of the columns except `episodes`.
     fn bytes(&self) -> u64 {
         let size = |name: &str| dtype(name).map_or(0, DType::size) as u64;
         let row: u64 = self.widths.iter().map(|(name, &width)| size(name).saturating_mul(width as u64)).sum();
@@ -219,7 +218,7 @@ impl ImportPlan {
     }
 }
 
-/// The columns on their way to the disk.
+/// Writes the columns.
 struct Writer<'a> {
     columns: BTreeMap<&'static str, ColumnWriter>,
     episodes: ColumnWriter,
@@ -254,7 +253,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Appends all rows of one file.
+    /// Appends all rows of a file.
     fn source(&mut self, path: &Path) -> Result<(), DataError> {
         let source = Arrays::open_with(path, &limits())?;
         for warning in ignored(&source, None) {
@@ -268,11 +267,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends a file with one row for each state, in parts.
+    /// Appends a file with one row per state, part by part.
     fn states(&mut self, source: &Arrays) -> Result<(), DataError> {
         let mut flags = source.flags("terminals")?;
         let (rows, step) = (flags.shape()[0], flags.chunk_rows());
-        // States of the current episode, and transitions of the completed ones.
+        // The number of states in the current episode, and of transitions in each completed one.
         let (mut states, mut lengths) = (0, Vec::new());
         for first in (0..rows).step_by(step) {
             for last in flags.bools(step.min(rows - first))? {
@@ -304,7 +303,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Appends a file with one row for each transition.
+    /// Appends a file with one row per transition.
     fn transitions(&mut self, source: &Arrays) -> Result<(), DataError> {
         let labels = if source.contains("rewards") { Labels::Own } else { Labels::None };
         let Transitions { dataset, sources, dropped, .. } = read_transitions(source, labels, OnBad::Refuse)?;
@@ -339,7 +338,7 @@ impl<'a> Writer<'a> {
         self.episodes.write(&lengths.iter().flat_map(|length| length.to_le_bytes()).collect::<Vec<u8>>())
     }
 
-    /// Appends numbers, if there is such a column.
+    /// Appends numbers to a column, if it exists.
     fn numbers(&mut self, name: &str, numbers: &[f32]) -> Result<(), DataError> {
         if self.stopped || !self.columns.contains_key(name) {
             return Ok(());
@@ -353,7 +352,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Appends an array in parts; `flags` say which rows are the last of their episodes.
+    /// Appends an array part by part; `flags` mark the last row of each episode.
     fn floats(
         &mut self,
         name: &str,
@@ -395,7 +394,7 @@ impl<'a> Writer<'a> {
         reader.finish()
     }
 
-    /// Writes to a column; returns whether to continue.
+    /// Appends bytes to a column; returns whether to continue.
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<bool, DataError> {
         if let Some(column) = self.columns.get_mut(name) {
             column.write(bytes)?;
@@ -420,7 +419,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The next rows of button states, a byte for each.
+/// The next rows of button states, one byte each.
 fn button_bytes(reader: &mut RowReader<'_>, rows: usize) -> Result<Vec<u8>, DataError> {
     let states = reader.integers(rows)?;
     let byte = |(i, &state): (usize, &i64)| match i8::try_from(state) {
@@ -430,7 +429,7 @@ fn button_bytes(reader: &mut RowReader<'_>, rows: usize) -> Result<Vec<u8>, Data
     states.iter().enumerate().map(byte).collect()
 }
 
-/// One column on its way to the disk.
+/// Writes and hashes one column.
 pub(super) struct ColumnWriter {
     path: PathBuf,
     file: File,
@@ -446,7 +445,7 @@ impl ColumnWriter {
         Self::create_as(&path, name, width)
     }
 
-    /// In a file of another name.
+    /// Creates a column in a file with another name than usual.
     pub(super) fn create_as(path: &Path, name: &str, width: usize) -> Result<Self, DataError> {
         let dtype = dtype(name).unwrap_or(DType::F32);
         let file = create_new(path)?;
@@ -477,7 +476,7 @@ fn create_new(path: &Path) -> Result<File, DataError> {
     OpenOptions::new().write(true).create_new(true).open(path).map_err(io_error(path))
 }
 
-/// Flushes a file to disk and makes it read-only, which its mappings rely on.
+/// Syncs a file to disk and makes it read-only: memory maps rely on files that do not change.
 fn keep(file: &File) -> io::Result<()> {
     let mut permissions = file.metadata()?.permissions();
     permissions.set_readonly(true);

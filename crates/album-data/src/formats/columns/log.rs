@@ -1,4 +1,4 @@
-//! From a log of any format to a folder of columns, in constant memory.
+//! Converts a log of any format to a folder of columns, in constant memory.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,14 +20,14 @@ use crate::source::read::bring_inside;
 use crate::source::sink::{Sink, Step};
 use crate::source::{Description, Format, Source};
 
-/// Numbers of a column that are kept back before they are written.
+/// Numbers buffered per column.
 const BUFFERED: usize = 1 << 16;
 
-/// Writes the data of a source into a folder of columns, from which training is the same as from the source.
+/// Imports a source into a folder of columns. Training on either gives the same result.
 ///
-/// Rows pass by in parts and are never held as a whole, unless a file's rows are out of order and have to be sorted by
-/// their steps. Nothing is left behind unless all went well. `go_on` receives the number of rows written; the import is
-/// given up, with `None` for a result, when it returns false.
+/// Rows are streamed, unless a file is out of order and has to be sorted by step in memory. A failed import
+/// leaves nothing behind. `go_on` receives the number of rows written; if it returns false, the import is
+/// cancelled and the result is `None`.
 ///
 /// ```
 /// use album_data::Source;
@@ -98,8 +98,8 @@ pub fn import_source(
     Ok(Some((imported, description)))
 }
 
-/// Rows on their way to the disk. Actions are written as they were recorded, and brought inside once their bounds are
-/// known.
+/// Writes rows to disk. Actions are first written as recorded, and converted to internal units once their
+/// bounds are known.
 struct Writer<'a> {
     observations: Buffer,
     actions: Buffer,
@@ -199,7 +199,7 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// Numbers of a column that wait to be written. The last one always waits.
+/// A write buffer. The last number always stays in it, so that the last reward can still be changed.
 struct Buffer {
     numbers: Vec<f32>,
     column: ColumnWriter,
@@ -230,7 +230,7 @@ impl Buffer {
     }
 }
 
-/// Writes the column of actions from those that were recorded, whole episodes at a time as far as they are short.
+/// Writes the `actions` column from the recorded actions: several episodes at a time, long ones in pieces.
 fn bring_file_inside(
     folder: &Path,
     space: &ActionSpace,
@@ -240,7 +240,7 @@ fn bring_file_inside(
     let path = folder.join(RAW);
     let mut raw = File::open(&path).map_err(io_error(&path))?;
     let mut column = ColumnWriter::create(folder, "actions", dim)?;
-    // What is left of the episode, its unused last row included.
+    // The rows of each episode in the current batch, including its unused last action.
     let mut rows: Vec<usize> = Vec::new();
     let mut part = |raw: &mut File, rows: &[usize], last: bool| -> Result<(), DataError> {
         let count: usize = rows.iter().sum();
@@ -248,7 +248,7 @@ fn bring_file_inside(
         raw.read_exact(&mut bytes).map_err(io_error(&path))?;
         let mut actions: Vec<f32> =
             bytes.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect();
-        // An episode that is cut in the middle has no unused row here.
+        // A piece from the middle of an episode has no unused last action.
         let whole = rows
             .iter()
             .enumerate()

@@ -1,4 +1,4 @@
-//! What a folder of columns says of itself.
+//! The manifest of an imported folder.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -16,14 +16,14 @@ pub(crate) const FILE: &str = "manifest.json";
 
 const FORMAT: &str = "album columns";
 const VERSION: u32 = 1;
-/// With a description of the contents.
+/// The version that includes a description of the contents.
 const DESCRIBED: u32 = 2;
 const BYTE_ORDER: &str = "little";
 
-/// A manifest is a few kilobytes, and a little more where the sources are many.
+/// Maximum size of a manifest; typical ones have a few kilobytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// The columns there can be, and the type of each.
+/// All possible columns and their types.
 pub(super) const COLUMNS: [(&str, DType); 7] = [
     ("observations", DType::F32),
     ("actions", DType::F32),
@@ -34,7 +34,7 @@ pub(super) const COLUMNS: [(&str, DType); 7] = [
     (EPISODES, DType::U64),
 ];
 
-/// The column that has one entry for each episode; the others have one for each row.
+/// The column with one entry per episode; the others have one per row.
 pub(crate) const EPISODES: &str = "episodes";
 
 /// The contents of `manifest.json`.
@@ -44,13 +44,13 @@ pub(crate) struct Manifest {
     format: String,
     version: u32,
     byte_order: String,
-    /// States, of which every episode has one more than transitions.
+    /// Number of states; every episode has one more state than transitions.
     pub rows: usize,
     pub episodes: usize,
-    /// The names of the files that were imported, in order.
+    /// The names of the imported files, in order.
     pub sources: Vec<String>,
     pub columns: BTreeMap<String, ColumnFile>,
-    /// Names, categories and action space, where the sources were a log.
+    /// Names, categories and action space, if imported from a [`Source`](crate::Source).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
 }
@@ -60,10 +60,10 @@ pub(crate) struct Manifest {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ColumnFile {
     pub dtype: String,
-    /// Numbers in a row.
+    /// Numbers per row.
     pub width: usize,
     pub bytes: u64,
-    /// Of the file, in hexadecimal digits.
+    /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
 }
 
@@ -78,12 +78,12 @@ impl Manifest {
         Self { format, version: VERSION, byte_order, rows, episodes, sources, columns, description: None }
     }
 
-    /// With what the sources were.
+    /// Adds a description of the contents.
     pub fn described(self, description: Description) -> Self {
         Self { version: DESCRIBED, description: Some(description), ..self }
     }
 
-    /// Whether a folder calls itself one of ours, of whatever version.
+    /// Whether a folder has a manifest of this format, in any version.
     pub fn is_in(folder: &Path) -> bool {
         matches!(Head::read(folder), Ok((head, _)) if head.format == FORMAT)
     }
@@ -168,12 +168,12 @@ impl ColumnFile {
     }
 }
 
-/// The type of a column; `None` where there can be none of this name.
+/// The type of a column; `None` if there is no such column.
 pub(crate) fn dtype(name: &str) -> Option<DType> {
     COLUMNS.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
 }
 
-/// The file of a column.
+/// The file name of a column.
 pub(crate) fn file_name(name: &str, dtype: DType) -> String {
     let descr = dtype.descr();
     let kind = &descr[1..2];
@@ -188,7 +188,7 @@ struct Head {
 }
 
 impl Head {
-    /// Also tells the whole text.
+    /// Also returns the whole file.
     fn read(folder: &Path) -> Result<(Self, Vec<u8>), DataError> {
         let path = folder.join(FILE);
         let place = Place::file(&path);

@@ -1,14 +1,12 @@
-//! A file of numbers as a slice: the only unsafe code of this crate.
+//! Memory-mapped columns: the only unsafe code of this crate.
 //!
-//! Compared with reading each row where it is needed, a map lets a dataset hand out
-//! slices as one in memory does, and a batch costs microseconds where the pages are
-//! cached (`examples/gather_columns.rs` measures both).
+//! Unlike reading rows on demand, a map lets a dataset hand out slices as if it were in memory, and a batch
+//! takes microseconds if its pages are cached (`examples/gather_columns.rs` measures both).
 //!
-//! The price: truncating a mapped file ends every process that reads the lost
-//! part with the signal SIGBUS, and writing into it changes the numbers under
-//! them. Columns are therefore written under another name, renamed when they are
-//! whole, and made read-only; a new import replaces the folder and not the files, so
-//! that programs which have the old ones open keep them.
+//! The price: if a mapped file is truncated, processes that read the lost part die of SIGBUS; if it is
+//! written to, their data changes. Columns are therefore written under a temporary name, renamed when
+//! complete, and made read-only. A new import replaces the folder rather than its files, so that running
+//! programs keep the old ones.
 #![allow(unsafe_code, reason = "memory maps cannot be made without it")]
 
 use std::fs::File;
@@ -16,26 +14,27 @@ use std::io;
 
 use memmap2::Mmap;
 
-/// A read-only file of 32-bit numbers, mapped into memory.
+/// A read-only file of `f32`, mapped into memory.
 #[derive(Debug)]
 pub(crate) struct MappedFile(Mmap);
 
 impl MappedFile {
-    /// Maps a file whose size was checked: a positive multiple of four bytes.
+    /// Maps a file. The caller has checked that its size is a positive multiple of four bytes.
     pub fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the map is private to this type, read-only and handed out as shared slices only. That nobody
-        // changes the file meanwhile is what the module's text asks for; no program can enforce it.
+        // SAFETY: the map is private to this type, read-only, and only handed out as shared slices. The file
+        // must not change meanwhile; this cannot be enforced, but the module's documentation lists the
+        // precautions.
         let map = unsafe { Mmap::map(file)? };
-        // Batches are drawn at random: without this, the system reads 128 kB for each row of a few hundred bytes,
-        // and drops as much that was of use. Refusal costs only speed.
+        // Batches are random: without this advice, read-ahead loads 128 kB for a row of a few hundred bytes
+        // and evicts useful pages. If the system refuses it, only speed is lost.
         #[cfg(unix)]
         let _ = map.advise(memmap2::Advice::Random);
         Ok(Self(map))
     }
 
-    /// The numbers.
+    /// The numbers of the file.
     pub fn floats(&self) -> &[f32] {
-        // SAFETY: every pattern of four bytes is an `f32`.
+        // SAFETY: every bit pattern of four bytes is a valid `f32`.
         let (before, numbers, _) = unsafe { self.0.align_to::<f32>() };
         debug_assert!(before.is_empty(), "maps start at a page");
         numbers

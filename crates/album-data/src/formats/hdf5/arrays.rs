@@ -1,4 +1,4 @@
-//! One array of an HDF5 file, by parts of its rows.
+//! Arrays of an HDF5 file, read a range of rows at a time.
 
 use hdf5_reader::error::Error;
 use hdf5_reader::group::Group;
@@ -11,10 +11,10 @@ use crate::source::log::{Field, Kind, MAX_WIDTH, Values};
 use crate::source::open::natural;
 
 const MAX_ARRAYS: usize = 1 << 14;
-/// Groups within groups.
+/// Maximum nesting of groups.
 const MAX_DEPTH: usize = 8;
 
-/// An array and what it is as a field.
+/// An array and the field that it represents.
 #[derive(Clone)]
 pub(super) struct Array {
     pub field: Field,
@@ -22,7 +22,8 @@ pub(super) struct Array {
     dataset: Dataset,
 }
 
-/// All arrays of a group and of those inside it, by their paths. Those that cannot be read are named in `warnings`.
+/// All arrays of a group and its subgroups, named by their paths. Unreadable arrays are reported in
+/// `warnings`.
 pub(super) fn arrays(
     group: &Group,
     place: &Place,
@@ -71,7 +72,7 @@ fn collect(
 }
 
 impl Array {
-    /// The array, or a sentence on why it is not read; none for single numbers.
+    /// The array, or a sentence that says why it is skipped. Scalars are skipped silently.
     fn new(name: String, dataset: Dataset, place: &Place) -> Result<Result<Self, Option<String>>, DataError> {
         let shape = dataset.shape();
         let Some(&rows) = shape.first() else { return Ok(Err(None)) };
@@ -100,7 +101,8 @@ impl Array {
         }
         let limits = Limits::default();
         let bytes = (rows as u64).saturating_mul(4 * width as u64);
-        // What was never written takes no room in the file, and all of it in memory.
+        // Unwritten chunks take no space in the file but do in memory, so a small file can claim a huge
+        // array.
         let file = std::fs::metadata(&place.file).map_or(u64::MAX, |metadata| metadata.len());
         let honest = limits.ratio_free_bytes.max(file.saturating_mul(limits.max_ratio));
         for (what, found, limit) in [
@@ -114,13 +116,13 @@ impl Array {
         Ok(Ok(Self { field: Field::new(name, kind, width), rows, dataset }))
     }
 
-    /// Bytes of one row, as the file has them.
+    /// Size of a row in the file's element type.
     pub fn row_bytes(&self) -> usize {
         let size = self.dataset.raw_element_size().unwrap_or(8);
         size * self.field.width
     }
 
-    /// Some of the rows.
+    /// Reads a range of rows.
     pub fn read(&self, first: usize, rows: usize, place: &Place) -> Result<Values, DataError> {
         let mut selection = SliceInfo::all(self.dataset.ndim());
         selection.selections[0] =
@@ -180,7 +182,7 @@ impl Array {
     }
 }
 
-/// h5py's booleans: an enumeration of one byte.
+/// A boolean as written by h5py: an enumeration of one byte.
 #[derive(Clone)]
 struct Flag(bool);
 
@@ -198,7 +200,7 @@ impl H5Type for Flag {
     }
 }
 
-/// Numbers of two bytes.
+/// A half-precision float, converted to `f32`.
 #[derive(Clone)]
 struct Half(f32);
 
@@ -220,7 +222,7 @@ impl H5Type for Half {
     }
 }
 
-/// A number of 16 bits, exactly.
+/// Converts a half-precision float; exact.
 fn half(bits: u16) -> f32 {
     let (sign, exponent, fraction) = (bits >> 15, bits >> 10 & 31, bits & 1023);
     let size = match exponent {

@@ -1,4 +1,4 @@
-//! D4RL's layout: arrays of all steps, side by side.
+//! D4RL's layout: parallel arrays with one row per step.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl FlatTable {
             if array.rows == rows {
                 return true;
             }
-            // Metadata, such as the weights of the policy that D4RL keeps.
+            // Nested arrays are metadata, such as the policy weights in D4RL files, and are skipped silently.
             if !array.field.name.contains('/') {
                 let name = array.field.name.escape_debug();
                 let sentence =
@@ -60,7 +60,7 @@ impl LogFile for FlatTable {
     fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop> {
         let arrays: Vec<&Array> = fields.iter().map(|&i| &self.arrays[i]).collect();
         let step = part_rows(arrays.iter().map(|array| array.row_bytes()).sum());
-        // Inflating takes longest: as many parts at once as there are processors.
+        // Decompression dominates, so parts are read in parallel.
         for first in (0..self.rows).step_by(step * threads()) {
             let starts: Vec<usize> = (first..self.rows).step_by(step).take(threads()).collect();
             let rows = |start: usize| step.min(self.rows - start);

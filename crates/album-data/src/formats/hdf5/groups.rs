@@ -1,4 +1,4 @@
-//! One group for each episode: `episode_N` of Minari, `data/demo_N` of robomimic.
+//! Files with one group per episode: `episode_N` in Minari, `data/demo_N` in robomimic.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::source::log::{Facts, Field};
 pub(crate) struct Groups {
     parent: Group,
     place: Place,
-    /// In the order of their numbers: names sort `episode_10` before `episode_2`.
+    /// In numeric order; sorted as strings, `episode_10` would come before `episode_2`.
     names: Vec<String>,
 }
 
-/// Opens a file of groups `prefix`N in the group `parent`.
+/// Opens a file whose episodes are the groups `{prefix}N` within the group `parent`.
 pub(crate) fn table(
     path: &Path,
     parent: Option<&str>,

@@ -1,7 +1,7 @@
-//! HDF5 files: D4RL's flat arrays, and one group for each episode as robomimic and Minari write them.
+//! HDF5 files: D4RL's flat arrays, and the layouts of robomimic and Minari with one group per episode.
 //!
-//! What a file claims is bounded by the reader's own limits (chunks, headers) and by ours (columns, widths, the size
-//! of one episode); strings, compounds and references are not read.
+//! Untrusted sizes are bounded by the limits of the reader crate (chunks, headers) and ours (columns, widths,
+//! episode size). Strings, compound types and references are not read.
 
 mod arrays;
 pub(crate) mod flat;
@@ -15,15 +15,15 @@ use hdf5_reader::{Hdf5File, OpenOptions};
 use crate::error::{DataError, Place};
 use crate::formats::file::open_regular;
 
-/// The largest chunk that is inflated at once.
+/// Maximum size of a chunk after decompression.
 const MAX_CHUNK_BYTES: usize = 256 << 20;
-/// The largest part of an array that is read at once.
+/// Maximum size of a single read.
 const MAX_READ_BYTES: usize = 1 << 30;
 
-/// What is in a file.
+/// The layout of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Arrays of all steps.
+    /// Arrays that span all episodes.
     Flat,
     /// `data/demo_N/...`
     Robomimic,
@@ -47,7 +47,7 @@ pub(crate) fn open(path: &Path) -> Result<Hdf5File, DataError> {
     Ok(file)
 }
 
-/// Which of the three layouts a file has.
+/// Detects the layout of a file.
 pub(crate) fn layout(path: &Path) -> Result<Option<Layout>, DataError> {
     let place = Place::file(path);
     let root = open(path)?.root_group().map_err(|e| damaged(&place, &e))?;

@@ -1,10 +1,10 @@
-//! Arrays in memory and their checked conversions.
+//! Arrays in memory, with checked conversions.
 
 use std::fmt;
 
 use crate::error::{DataError, Place};
 
-/// The element types that are read.
+/// The supported element types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are NumPy's")]
 pub enum DType {
@@ -22,7 +22,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every type.
+    /// All types.
     pub const ALL: [Self; 11] = [
         Self::Bool,
         Self::I8,
@@ -37,7 +37,7 @@ impl DType {
         Self::F64,
     ];
 
-    /// Bytes of one element.
+    /// Size of an element in bytes.
     pub fn size(self) -> usize {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
@@ -47,7 +47,7 @@ impl DType {
         }
     }
 
-    /// The type as npy headers write it, e.g. `<i8`.
+    /// The type as in npy headers, e.g. `<i8`.
     pub fn descr(self) -> &'static str {
         match self {
             Self::Bool => "|b1",
@@ -66,7 +66,7 @@ impl DType {
 }
 
 impl fmt::Display for DType {
-    /// NumPy's name of the type, e.g. `int64`.
+    /// NumPy's name for the type, e.g. `int64`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bool => "bool",
@@ -101,7 +101,7 @@ pub enum Data {
     F64(Vec<f64>),
 }
 
-/// One expression for whichever vector a [`Data`] holds.
+/// Evaluates an expression on the vector of a [`Data`], whatever its type.
 macro_rules! each {
     ($data:expr, $v:ident => $body:expr) => {
         match $data {
@@ -131,7 +131,7 @@ impl Data {
         self.len() == 0
     }
 
-    /// A copy of some of the elements.
+    /// Copies a range of elements.
     pub(crate) fn range(&self, range: std::ops::Range<usize>) -> Self {
         match self {
             Self::Bool(v) => Self::Bool(v[range].to_vec()),
@@ -166,11 +166,11 @@ impl Data {
     }
 }
 
-/// An array in C order (last axis fastest), whatever the order in its file.
+/// An array in C order (last axis fastest), regardless of the order in the file.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Array {
-    /// Length of each axis; empty for a single number (`np.array(3)`).
+    /// Length of each axis; empty for a scalar (`np.array(3)`).
     pub shape: Vec<usize>,
     /// The elements.
     pub data: Data,
@@ -179,7 +179,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array made in memory. Fails if the shape needs another number of elements.
+    /// Creates an array. Fails if the shape does not match the number of elements.
     pub fn new(shape: Vec<usize>, data: Data) -> Result<Self, DataError> {
         let array = Self { shape, data, place: Place::default() };
         if elements(&array.shape) == Some(array.data.len()) {
@@ -204,8 +204,7 @@ impl Array {
         self.data.dtype()
     }
 
-    /// The elements as 64-bit integers. Takes every integer type; a `uint64`
-    /// beyond the range of `int64` is an error that names its row.
+    /// Converts to `i64` from any integer type. A `uint64` out of range is an error that names its row.
     pub fn into_integers(self) -> Result<Vec<i64>, DataError> {
         match self.data {
             Data::I64(v) => Ok(v),
@@ -227,8 +226,8 @@ impl Array {
         }
     }
 
-    /// The elements as `f64`. Takes every type; `True` is 1. An integer beyond
-    /// 2^53, which `f64` would round, is an error that names its row.
+    /// Converts to `f64` from any type; `True` is 1. An integer beyond ±2^53, which would be rounded, is an
+    /// error that names its row.
     pub fn into_floats(self) -> Result<Vec<f64>, DataError> {
         const EXACT: u64 = 1 << 53;
         let expected = "an integer within ±2^53 (exact in float64)";
@@ -253,10 +252,9 @@ impl Array {
         }
     }
 
-    /// The elements as `f32`. Takes every type; `True` is 1. `float64` is
-    /// rounded to nearest, as `astype(np.float32)` does, but a finite number
-    /// beyond the range of `f32` is an error that names its row, and so is an
-    /// integer beyond 2^24, which `f32` would round.
+    /// Converts to `f32` from any type; `True` is 1. `float64` is rounded to nearest, as by
+    /// `astype(np.float32)`. A finite number out of range, or an integer beyond ±2^24, which would be
+    /// rounded, is an error that names its row.
     pub fn into_f32(self) -> Result<Vec<f32>, DataError> {
         if let Data::F32(v) = self.data {
             return Ok(v);
@@ -281,7 +279,7 @@ impl Array {
         }
     }
 
-    /// The elements as flags: `bool`, or any integer type holding only 0 and 1.
+    /// Converts to booleans from `bool`, or from any integer type that holds only 0 and 1.
     pub fn into_bools(self) -> Result<Vec<bool>, DataError> {
         if let Data::Bool(v) = self.data {
             return Ok(v);
@@ -318,7 +316,7 @@ impl Array {
     }
 }
 
-/// The error for the element at flat position `index`.
+/// The error for the element at flat index `index`.
 pub(crate) fn value_error(
     place: Place,
     shape: &[usize],
@@ -326,7 +324,7 @@ pub(crate) fn value_error(
     found: impl fmt::Display,
     expected: &'static str,
 ) -> DataError {
-    // An element exists, so no axis is empty and the width is at least one.
+    // There is at least one element, so no axis is empty and the width is positive.
     let width: usize = shape.iter().skip(1).product();
     DataError::Value {
         place,
@@ -337,9 +335,9 @@ pub(crate) fn value_error(
     }
 }
 
-/// Number of elements of a shape; `None` if it does not fit in memory at all.
+/// Number of elements of a shape; `None` on overflow.
 pub(crate) fn elements(shape: &[usize]) -> Option<usize> {
-    // An empty axis empties the array, however long the others claim to be.
+    // With an empty axis the array is empty, even if the product of the others overflows.
     if shape.contains(&0) {
         return Some(0);
     }

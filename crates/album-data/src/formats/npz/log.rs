@@ -1,4 +1,4 @@
-//! Arrays with one row for each step, as a table: an npz file, a folder of npy files or arrays in memory.
+//! Arrays with one row per step as a log: an npz file, a folder of npy files or arrays in memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,16 +35,16 @@ impl Files<'_> {
     }
 }
 
-/// Arrays of equal length; those with one row more per episode include its last state.
+/// Arrays with one row per step. State arrays may be longer by one row per episode, its final state.
 pub(crate) struct ArraysTable<'a> {
     files: Files<'a>,
     place: Place,
     fields: Vec<Field>,
-    /// Whether a field has the longer form.
+    /// Whether a field includes the final states.
     long: Vec<bool>,
-    /// Rows of the shorter form.
+    /// Number of steps: rows of fields without final states.
     steps: usize,
-    /// Where episodes end, if there are longer fields.
+    /// Marks the last step of every episode, if any field includes final states.
     ends: Vec<bool>,
     warnings: Vec<String>,
 }
@@ -85,7 +85,7 @@ impl<'a> ArraysTable<'a> {
         for name in names {
             let reader = match files.open(&name) {
                 Ok(reader) => reader,
-                // Nobody may need it.
+                // Not an error: the array may not be needed.
                 Err(error @ DataError::Dtype { .. }) => {
                     warnings.push(format!("not read: {error}"));
                     continue;
@@ -93,7 +93,7 @@ impl<'a> ArraysTable<'a> {
                 Err(error) => return Err(error),
             };
             let (Some(&rows), width) = (reader.shape().first(), reader.width()) else {
-                continue; // a single number, such as a version
+                continue; // a scalar, such as a version
             };
             if width > MAX_WIDTH {
                 let (what, found, limit) = ("the numbers in a row", width as u64, MAX_WIDTH as u64);
@@ -146,7 +146,7 @@ impl<'a> ArraysTable<'a> {
         Ok(table)
     }
 
-    /// Where episodes end, from flags or from episode numbers.
+    /// Finds the last step of every episode, from flags or episode ids.
     fn find_ends(&self, found: &[(Field, usize)]) -> Result<Vec<bool>, DataError> {
         let mut ends = vec![false; self.steps];
         for (field, rows) in found.iter().filter(|(field, rows)| field.width == 1 && *rows == self.steps) {
@@ -178,7 +178,7 @@ impl<'a> ArraysTable<'a> {
     }
 }
 
-/// Only states have one more in each episode.
+/// Whether this is a state array: only these can include final states.
 fn is_state(name: &str) -> bool {
     ["obs", "state"].iter().any(|start| name.to_lowercase().starts_with(start))
 }
@@ -197,7 +197,7 @@ impl LogFile for ArraysTable<'_> {
     }
 
     fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop> {
-        // With the form of the field, and its width. None for the flags of end states.
+        // Reader, whether the field includes final states, and width; `None` for the end-state flags.
         let mut readers: Vec<Option<(RowReader<'_>, bool, usize)>> = Vec::new();
         let mut row_bytes = 0;
         for &i in fields {
@@ -233,7 +233,7 @@ impl LogFile for ArraysTable<'_> {
     }
 }
 
-/// Leaves a row of zeros behind every end.
+/// Inserts a row of zeros after the last step of every episode.
 fn spread(values: Values, ends: &[bool], width: usize) -> Values {
     if !ends.contains(&true) {
         return values;

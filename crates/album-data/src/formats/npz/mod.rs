@@ -1,4 +1,4 @@
-//! npz archives: several npy arrays in one zip file.
+//! npz archives: zip files of npy arrays.
 
 pub(crate) mod array;
 pub(crate) mod log;
@@ -23,8 +23,8 @@ use zip_directory::{Entry, Method, read_directory};
 
 /// An open `.npz` archive.
 ///
-/// Opening reads and checks only the table of contents; arrays are inflated one
-/// at a time, straight into their vectors, and checked against their checksums.
+/// Opening reads and checks only the zip directory. Arrays are decompressed one at a time, straight into
+/// their vectors, and verified against their checksums.
 #[derive(Debug)]
 pub struct Npz {
     file: File,
@@ -35,12 +35,12 @@ pub struct Npz {
 }
 
 impl Npz {
-    /// Opens an archive within the default [`Limits`].
+    /// Opens an archive with the default [`Limits`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         Self::open_with(path, &Limits::default())
     }
 
-    /// Opens an archive within the given limits.
+    /// Opens an archive with the given limits.
     pub fn open_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Self, DataError> {
         let path = path.as_ref();
         let place = Place::file(path);
@@ -59,17 +59,17 @@ impl Npz {
         &self.place
     }
 
-    /// The arrays' names, without `.npy`, in the order of the file.
+    /// The array names, without `.npy`, in file order.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Whether there is an array of this name.
+    /// Whether the archive has an array of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.names.iter().any(|known| known == name)
     }
 
-    /// Reads one array.
+    /// Reads an array.
     pub fn read(&mut self, name: &str) -> Result<Array, DataError> {
         let (entry, place) = self.find(name)?;
         let mut stream = EntryReader::new(&self.file, entry);
@@ -78,7 +78,7 @@ impl Npz {
         Ok(array)
     }
 
-    /// Starts to read one array row by row. Several may be read at the same time.
+    /// Opens an array for reading row by row. Several arrays can be read at the same time.
     pub(crate) fn rows(&self, name: &str) -> Result<RowReader<'_>, DataError> {
         let (entry, place) = self.find(name)?;
         RowReader::of_entry(EntryReader::new(&self.file, entry), entry.size, place, &self.limits)
@@ -93,7 +93,7 @@ impl Npz {
     }
 }
 
-/// The inflated bytes of one entry.
+/// Reads the decompressed bytes of an entry.
 pub(crate) struct EntryReader<'a> {
     decoder: Decoder<'a>,
     crc: crc32fast::Hasher,
@@ -120,7 +120,7 @@ impl<'a> EntryReader<'a> {
         }
     }
 
-    /// Checks that nothing follows and that the bytes are those once written.
+    /// Checks that the entry was read to its end, and its checksum.
     pub(crate) fn finish(mut self, place: &Place) -> Result<(), DataError> {
         if fill(&mut self, &mut [0], place)? > 0 {
             return Err(DataError::DamagedData {
@@ -133,7 +133,7 @@ impl<'a> EntryReader<'a> {
             return Err(DataError::Checksum { place: place.clone(), found, expected: self.expected_crc });
         }
         let Decoder::Deflate(mut decoder) = self.decoder else {
-            return Ok(()); // was read to its end above
+            return Ok(()); // already read to its end above
         };
         match decoder.get_mut().fill_buf() {
             Ok([]) => Ok(()),
@@ -157,7 +157,7 @@ impl Read for EntryReader<'_> {
     }
 }
 
-/// A part of a file. Does not move the file's own position, so that several can be read at once.
+/// A range of a file. Uses positioned reads, so that several ranges can be read at the same time.
 struct Range<'a> {
     file: &'a File,
     at: u64,

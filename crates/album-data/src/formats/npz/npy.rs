@@ -1,11 +1,9 @@
-//! The npy format: a text header that says type and shape, then the elements.
+//! The npy format: a text header with type and shape, followed by the elements.
 //!
-//! Read are format versions 1.0, 2.0 and 3.0 with the element types of
-//! [`DType`], little-endian (`<`, or `|` and `=` which NumPy uses for types
-//! where the order does not matter or is the machine's own; `=` is taken as
-//! little-endian). Big-endian, half floats, complex numbers, strings, dates,
-//! structured types and Python objects are refused with a hint what to save
-//! instead. Fortran-ordered arrays are transposed while they are read.
+//! Supported are versions 1.0, 2.0 and 3.0 with the little-endian element types of [`DType`]. The byte order
+//! is written as `<`, as `|` if it does not matter, or as `=` if native, which is taken as little-endian.
+//! Big-endian numbers, half floats, complex numbers, strings, dates, structured types and Python objects are
+//! refused with a hint on what to save instead. Fortran-ordered arrays are transposed on reading.
 
 mod header;
 
@@ -21,16 +19,15 @@ use header::{Header, read_header};
 /// The first bytes of every npy file.
 pub(crate) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Elements pass through a buffer of this size, which stays in the CPU's cache.
-/// A multiple of every element size.
+/// Size of the read buffer: fits in the CPU cache, and is a multiple of every element size.
 pub(crate) const CHUNK: usize = 64 << 10;
 
-/// Reads a single array from a `.npy` file, within the default [`Limits`].
+/// Reads an array from a `.npy` file, with the default [`Limits`].
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Array, DataError> {
     read_npy_with(path, &Limits::default())
 }
 
-/// Reads a single array from a `.npy` file, within the given limits.
+/// Reads an array from a `.npy` file, with the given limits.
 pub fn read_npy_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Array, DataError> {
     let path = path.as_ref();
     let place = Place::file(path);
@@ -46,10 +43,10 @@ pub fn read_npy_with(path: impl AsRef<Path>, limits: &Limits) -> Result<Array, D
     read_array(&mut file, size, &place, limits)
 }
 
-/// Reads one array from `reader`, which promises to hold `size` bytes.
+/// Reads an array from `reader`, which claims to hold `size` bytes.
 ///
-/// Nothing is allocated before header and size agree. Afterwards the reader
-/// stands behind the last element; the caller checks that nothing follows.
+/// Nothing is allocated before header and size agree. The reader is left after the last element; the caller
+/// checks that nothing follows.
 pub(crate) fn read_array(
     reader: &mut dyn Read,
     size: u64,
@@ -60,17 +57,17 @@ pub(crate) fn read_array(
     read_elements(reader, layout, place)
 }
 
-/// What a header says of the elements behind it, once it agrees with their size.
+/// The layout of the elements, from a header that agrees with their size.
 pub(crate) struct Layout {
     pub dtype: DType,
     pub shape: Vec<usize>,
-    /// Whether the elements stand in another order than ours.
+    /// Whether the elements have to be transposed from Fortran order.
     pub fortran: bool,
     pub count: usize,
     pub bytes: u64,
 }
 
-/// Reads the header of an array that takes `size` bytes in all.
+/// Reads the header of an array whose total size is `size` bytes.
 pub(crate) fn read_layout(
     reader: &mut dyn Read,
     size: u64,
@@ -88,12 +85,12 @@ pub(crate) fn read_layout(
     if found != bytes {
         return Err(DataError::Length { place: place.clone(), shape, found, expected: bytes });
     }
-    // One axis, or none, is in both orders at once; so is no element.
+    // With fewer than two axes, or no elements, both orders are the same.
     let fortran = fortran && shape.len() > 1 && count > 0;
     Ok(Layout { dtype, shape, fortran, count, bytes })
 }
 
-/// Reads the elements that a header announced.
+/// Reads the elements described by a header.
 pub(crate) fn read_elements(
     reader: &mut dyn Read,
     layout: Layout,
@@ -117,7 +114,7 @@ pub(crate) fn read_elements(
     Ok(Array { shape, data, place: place.clone() })
 }
 
-/// The elements of one array, on their way from the file to a vector.
+/// Decodes the elements of an array.
 struct Elements<'a> {
     reader: &'a mut dyn Read,
     place: &'a Place,
@@ -150,7 +147,7 @@ impl Elements<'_> {
         Ok(all)
     }
 
-    /// Reads flags, of which each must be the byte 0 or 1.
+    /// Reads booleans; every byte must be 0 or 1.
     fn bools(&mut self) -> Result<Vec<bool>, DataError> {
         let bytes = self.vector(u8::from_le_bytes)?;
         match bytes.iter().position(|&b| b > 1) {
@@ -161,12 +158,12 @@ impl Elements<'_> {
                 format_args!("byte {} in a bool array", bytes[i]),
                 "0 or 1",
             )),
-            // Collects into the same allocation.
+            // Collecting in place reuses the allocation.
             None => Ok(bytes.into_iter().map(|b| b == 1).collect()),
         }
     }
 
-    /// Hands over all bytes, in chunks of whole elements.
+    /// Passes all bytes to `take`, in chunks of whole elements.
     fn chunks(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), DataError> {
         let mut buffer = vec![0; CHUNK.min(self.bytes as usize)];
         let mut done = 0;
@@ -188,9 +185,9 @@ impl Elements<'_> {
     }
 }
 
-/// The C-order positions of elements that come first axis fastest.
+/// Iterates over the C-order positions of elements stored in Fortran order.
 struct FortranOrder {
-    /// Per axis: its length, the distance of neighbours, the current index.
+    /// Length, stride and current index of each axis.
     axes: Vec<(usize, usize, usize)>,
     position: usize,
 }
@@ -229,7 +226,7 @@ pub(crate) fn fill(reader: &mut dyn Read, buffer: &mut [u8], place: &Place) -> R
             Ok(0) => break,
             Ok(n) => got += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            // Not from the operating system, so the inflater's complaint.
+            // Not from the operating system, so from the decompressor.
             Err(e) if e.raw_os_error().is_none() => {
                 return Err(DataError::DamagedData { place: place.clone(), problem: e.to_string() });
             }
@@ -247,7 +244,7 @@ mod tests {
 
     #[test]
     fn fortran_order_becomes_c_order() {
-        // Axes of 2, 3 and 4 with the element's C position as its value.
+        // Axes of 2, 3 and 4; every element's value is its C-order position.
         let mut file = Vec::new();
         for k in 0..4 {
             for j in 0..3 {

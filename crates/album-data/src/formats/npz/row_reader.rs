@@ -1,4 +1,4 @@
-//! Matrices that are read a few rows at a time, so that no file is too large.
+//! Reading arrays a few rows at a time, so that files may be larger than memory.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,20 +13,20 @@ use crate::load::{BadNumbers, Problem};
 use crate::source::lent::LentArray;
 use crate::source::log::{Kind, Values};
 
-/// Bytes that are read at a time where the rows allow it.
+/// Target size of a chunk in bytes.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// The rows of one array, in order.
+/// Reads the rows of an array in order.
 ///
-/// The array may be an entry of an archive, a file of bare elements or lent by a caller. An entry in
-/// Fortran order has its first row complete only at its end: it is read as a whole, once
-/// a row is asked for. To make a reader takes no more than a look at the header.
+/// The array may be an archive entry, a file of raw elements or borrowed from the caller. Creating a reader
+/// reads at most the header. An entry in Fortran order is loaded as a whole when the first row is requested,
+/// since its rows are complete only at its end.
 pub(crate) struct RowReader<'a> {
     source: Source<'a>,
     place: Place,
     dtype: DType,
     shape: Vec<usize>,
-    /// Rows that were read.
+    /// Rows read so far.
     done: usize,
     buffer: Vec<u8>,
 }
@@ -34,14 +34,14 @@ pub(crate) struct RowReader<'a> {
 enum Source<'a> {
     Entry(EntryReader<'a>),
     File(File),
-    /// Until its first row is asked for; then it becomes [`Source::Whole`].
+    /// Becomes [`Source::Whole`] when the first row is requested.
     Fortran(Option<(EntryReader<'a>, Layout)>),
     Whole(Array),
     Lent(&'a LentArray<'a>),
 }
 
 impl<'a> RowReader<'a> {
-    /// The rows of an archive's entry of `size` bytes.
+    /// Reads an archive entry of `size` bytes.
     pub fn of_entry(
         mut entry: EntryReader<'a>,
         size: u64,
@@ -55,12 +55,12 @@ impl<'a> RowReader<'a> {
         Ok(Self { source, place, dtype, shape, done: 0, buffer: Vec::new() })
     }
 
-    /// The rows of a file that holds nothing but the elements and whose size was checked.
+    /// Reads a file of raw elements. The caller has checked its size.
     pub fn of_file(file: File, dtype: DType, shape: Vec<usize>, place: Place) -> Self {
         Self { source: Source::File(file), place, dtype, shape, done: 0, buffer: Vec::new() }
     }
 
-    /// The rows of an npy file.
+    /// Reads an npy file.
     pub fn of_npy(path: &Path, limits: &Limits) -> Result<Self, DataError> {
         let place = Place::file(path);
         let (mut file, size) = open_regular(path)?;
@@ -78,7 +78,7 @@ impl<'a> RowReader<'a> {
         Ok(Self { source, place, dtype, shape, done: 0, buffer: Vec::new() })
     }
 
-    /// The rows of an array in memory, whose shape says how many elements there are.
+    /// Reads an array in memory. Fails if the shape does not match the number of elements.
     pub fn of_lent(array: &'a LentArray<'a>) -> Result<Self, DataError> {
         let place = Place::default().array(&array.name);
         let (found, shape) = (array.elements.len(), array.shape.clone());
@@ -94,7 +94,7 @@ impl<'a> RowReader<'a> {
         self.dtype
     }
 
-    /// What the elements mean in a log.
+    /// The type of the array as a field of a log.
     pub fn kind(&self) -> Kind {
         match (&self.source, self.dtype) {
             (Source::Lent(array), _) if array.elements.text(0..0).is_some() => Kind::Text,
@@ -104,7 +104,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// The next rows as they are, integers of any size as the largest.
+    /// The next rows in their own type; integers are widened to `i64`.
     pub fn values(&mut self, rows: usize) -> Result<Values, DataError> {
         if let Source::Lent(array) = &self.source
             && let Some(text) = array.elements.text(self.done..self.done + rows)
@@ -127,22 +127,22 @@ impl<'a> RowReader<'a> {
         })
     }
 
-    /// Length of each axis. There must be one before rows are read.
+    /// Length of each axis. Scalars have no rows: callers check for an axis before they read.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// Where the array is.
+    /// The file and name of the array.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Elements in a row.
+    /// Elements per row.
     pub fn width(&self) -> usize {
         self.shape.iter().skip(1).product()
     }
 
-    /// How many rows to read at a time.
+    /// Number of rows to read at a time.
     pub fn chunk_rows(&self) -> usize {
         (CHUNK_BYTES / (self.width() * self.dtype.size()).max(1)).max(1)
     }
@@ -181,7 +181,7 @@ impl<'a> RowReader<'a> {
         self.located(rows, chunk.into_bools())
     }
 
-    /// The error for an element of the rows that were read last, by its position in them.
+    /// The error for an element of the last `rows` rows read, by its index within them.
     pub fn value_error(
         &self,
         rows: usize,
@@ -193,7 +193,7 @@ impl<'a> RowReader<'a> {
         value_error(self.place.clone(), &self.shape, index, found, expected)
     }
 
-    /// A number of the rows that were read last which training refuses, the first of its kind.
+    /// Records an invalid number in the last `rows` rows read, as the first of its kind.
     pub fn bad_number(&self, rows: usize, index: usize, value: f32, problem: Problem) -> BadNumbers {
         let index = (self.done - rows) * self.width() + index;
         let (row, column) = (index / self.width(), index % self.width());
@@ -207,12 +207,12 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// The error of an array that has another shape than it must.
+    /// The error for an unexpected shape.
     pub fn wrong_shape(&self, expected: String) -> DataError {
         DataError::WrongShape { place: self.place.clone(), found: self.shape.clone(), expected }
     }
 
-    /// After the last row: checks that the bytes are those once written.
+    /// Verifies the checksum after the last row.
     pub fn finish(self) -> Result<(), DataError> {
         match self.source {
             Source::Entry(entry) => entry.finish(&self.place),
@@ -220,11 +220,11 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// Reads the whole of an array in Fortran order.
+    /// Loads an array in Fortran order as a whole.
     fn turn(&mut self) -> Result<(), DataError> {
         let Source::Fortran(unread) = &mut self.source else { return Ok(()) };
         let Some((mut entry, layout)) = unread.take() else { return Ok(()) };
-        // Readers of large archives raise the limit for entries that pass by in parts. This does not.
+        // Always the default limit: callers raise theirs for streaming, but this array has to fit in memory.
         let limit = Limits::default().max_array_bytes;
         if layout.bytes > limit {
             let what = "the size in bytes in Fortran order, in which it must fit in memory,";
@@ -246,7 +246,7 @@ impl<'a> RowReader<'a> {
         let chunk = match &mut self.source {
             Source::Entry(entry) => read_elements(entry, layout, &self.place),
             Source::File(file) => read_elements(file, layout, &self.place),
-            // Only after an error, which ended the reading.
+            // Reached only if reading goes on after an error.
             Source::Fortran(_) => return Err(self.too_short(0)),
             Source::Lent(array) => {
                 let start = self.done * (count / rows.max(1));
@@ -267,7 +267,8 @@ impl<'a> RowReader<'a> {
         Ok(chunk)
     }
 
-    /// Moves an error from a row of the chunk, of which `rows` are counted already, to a row of the array.
+    /// Shifts the row of an error from the last chunk of `rows` rows, already counted in `done`, to the whole
+    /// array.
     fn located<T>(&self, rows: usize, result: Result<T, DataError>) -> Result<T, DataError> {
         result.map_err(|error| match error {
             DataError::Value { place, row, column, found, expected } => {

@@ -1,4 +1,4 @@
-//! Archives that `np.load` reads.
+//! Writing archives for `np.load`.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,16 +12,16 @@ use crate::formats::npz::npy::{CHUNK, MAGIC};
 use crate::limits::Limits;
 use album_base::atomic::{self, AtomicFile};
 
-/// Writes an `.npz` archive, which appears under its name only on
-/// [`finish`](Self::finish). Equal arrays give equal bytes, whenever written.
+/// Writes an `.npz` archive, which appears under its name only on [`finish`](Self::finish). The output is
+/// deterministic: equal arrays give equal bytes.
 pub struct NpzWriter {
     zip: ZipWriter<AtomicFile>,
     place: Place,
     method: CompressionMethod,
     names: Vec<String>,
-    /// Bytes of the array that is being written, fewer than two portions.
+    /// Bytes of the current array not yet written, fewer than two portions.
     pending: Vec<u8>,
-    /// Set while an array is being written, and for good if that fails.
+    /// Set while an array is being written; stays set if that fails.
     broken: bool,
 }
 
@@ -35,12 +35,12 @@ impl std::fmt::Debug for NpzWriter {
 }
 
 impl NpzWriter {
-    /// Starts a deflated archive, like that of `np.savez_compressed`.
+    /// Creates a compressed archive, like `np.savez_compressed`.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, DataError> {
         Self::open(path.as_ref(), CompressionMethod::Deflated)
     }
 
-    /// Starts a plain archive, like that of `np.savez`.
+    /// Creates an uncompressed archive, like `np.savez`.
     pub fn create_stored(path: impl AsRef<Path>) -> Result<Self, DataError> {
         Self::open(path.as_ref(), CompressionMethod::Stored)
     }
@@ -80,7 +80,7 @@ impl NpzWriter {
         self.put(name, DType::Bool, shape, data, |b| [u8::from(b)])
     }
 
-    /// Adds an array of text, which [`Npz`](crate::Npz) does not read, but NumPy does.
+    /// Adds an array of strings, which NumPy can read but [`Npz`](crate::Npz) cannot.
     pub fn array_text<'a>(
         &mut self,
         name: &str,
@@ -114,7 +114,7 @@ impl NpzWriter {
         self.end(name)
     }
 
-    /// Completes the archive and puts it in its place.
+    /// Completes the archive and moves it into place.
     pub fn finish(self) -> Result<(), DataError> {
         self.check_whole()?;
         let place = self.place;
@@ -125,8 +125,7 @@ impl NpzWriter {
         }
     }
 
-    /// Adds an array whose elements come in parts, one after the other, so that no more than
-    /// one of them has to be in memory.
+    /// Adds an array from consecutive parts, only one of which has to be in memory at a time.
     ///
     /// ```
     /// # fn main() -> Result<(), album_data::DataError> {
@@ -183,7 +182,7 @@ impl NpzWriter {
         self.end(name)
     }
 
-    /// Begins the entry of an array. Until [`end`](Self::end) the archive counts as broken.
+    /// Begins the entry of an array. Until [`end`](Self::end), the archive is marked as broken.
     fn start(&mut self, name: &str, descr: &str, size: usize, shape: &[usize]) -> Result<(), DataError> {
         self.check_whole()?;
         let place = self.place.array(name);
@@ -198,7 +197,7 @@ impl NpzWriter {
         }
         self.check_name(name)?;
         let header = header(descr, shape);
-        // Deflate grows what it cannot shrink by less than a thousandth.
+        // Deflate expands incompressible data by less than 0.1 %.
         let bytes = (header.len() as u64)
             .saturating_add((elements(shape).unwrap_or(usize::MAX) as u64).saturating_mul(size as u64));
         let large = bytes.saturating_add(bytes / 1000 + 1000) > u64::from(u32::MAX);
@@ -230,7 +229,8 @@ impl NpzWriter {
         }
     }
 
-    /// Deflate gives other bytes for other portions, so they are always of the same size.
+    /// Encodes elements and writes full portions. Deflate's output depends on how its input is split, so all
+    /// portions have the same size.
     fn encoded<T: Copy, const N: usize>(
         &mut self,
         place: &Place,
@@ -246,7 +246,7 @@ impl NpzWriter {
         Ok(())
     }
 
-    /// Writes some of the bytes that wait.
+    /// Writes the first `bytes` pending bytes.
     fn write(&mut self, place: &Place, bytes: usize) -> Result<(), DataError> {
         let written = self.zip.write_all(&self.pending[..bytes]);
         self.pending.drain(..bytes);
@@ -268,7 +268,7 @@ impl NpzWriter {
         Ok(())
     }
 
-    /// Refuses the names that the reader refuses.
+    /// Refuses names that the reader would refuse.
     fn check_name(&self, name: &str) -> Result<(), DataError> {
         if self.names.iter().any(|known| known == name) {
             return Err(DataError::DuplicateName { place: self.place.array(name) });
@@ -282,7 +282,7 @@ impl NpzWriter {
     }
 }
 
-/// An npy header of version 1.0, padded to a multiple of 64 bytes like NumPy's.
+/// An npy header of version 1.0, padded to a multiple of 64 bytes as by NumPy.
 fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(|n| n.to_string()).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
@@ -295,7 +295,7 @@ fn header(descr: &str, shape: &[usize]) -> Vec<u8> {
     text.push('\n');
     let mut header = MAGIC.to_vec();
     header.extend([1, 0]);
-    // 64 axes of 20 digits fit in the 16 bits of version 1.0 forty times over.
+    // The cast is safe: even 64 axes of 20 digits are far below the 64 KiB limit of version 1.0.
     header.extend((text.len() as u16).to_le_bytes());
     header.extend(text.as_bytes());
     header

@@ -1,14 +1,11 @@
-//! The table of contents of an npz archive.
+//! The zip directory of an npz archive.
 //!
-//! Read by hand rather than with the `zip` crate, which writes our archives,
-//! for three reasons. That reader builds the whole table before a caller can
-//! set a limit on it; it searches the last 64 KiB for any end record that
-//! parses, so that one file can mean different things to different programs;
-//! and of two entries with one name it silently keeps the last. An npz file
-//! needs only a small part of the zip format, for which there is one reading:
-//! the file starts with an entry and ends with the end record, the table lies
-//! directly before it, and the entries lie before the table without overlap,
-//! each with a local header that agrees with the table.
+//! Archives are written by the `zip` crate but not read by it, for three reasons: it builds the whole
+//! directory before a caller can limit its size; it searches the last 64 KiB for any end record that parses,
+//! so that programs can disagree on what a file contains; and of two entries with the same name it silently
+//! keeps the last. An npz file needs only a small, unambiguous subset of the zip format: the file starts with
+//! an entry and ends with the end record, the directory lies directly before that, and the entries lie before
+//! the directory without overlap, each with a local header that agrees with the directory.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -25,21 +22,21 @@ pub(crate) enum Method {
     Deflate,
 }
 
-/// One array of the archive.
+/// An array of the archive.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     /// The name without `.npy`.
     pub key: String,
     pub method: Method,
     pub crc: u32,
-    /// Bytes in the archive, from `start` on.
+    /// Compressed size in bytes; the data begins at `start`.
     pub compressed: u64,
-    /// Bytes when inflated.
+    /// Uncompressed size in bytes.
     pub size: u64,
     pub start: u64,
 }
 
-/// A sequence of little-endian fields.
+/// Parses little-endian fields one after another.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -73,7 +70,7 @@ const END_64_BYTES: u64 = 56;
 const LOCATOR_64: u32 = 0x0706_4b50;
 const LOCATOR_64_BYTES: u64 = 20;
 
-/// Reads and checks the whole table of contents, with no entry's data.
+/// Reads and checks the whole directory, but not the data of entries.
 pub(crate) fn read_directory(
     file: &mut File,
     file_size: u64,
@@ -90,14 +87,14 @@ struct Directory<'a> {
     limits: &'a Limits,
 }
 
-/// Where the table of contents is.
+/// The location of the directory.
 struct Table {
     entries: u64,
     start: u64,
     size: u64,
 }
 
-/// An entry as the table describes it, before the local header was seen.
+/// An entry of the directory, before its local header has been checked.
 struct Listed {
     entry: Entry,
     name: Vec<u8>,
@@ -133,7 +130,7 @@ impl Directory<'_> {
         Ok(listed.into_iter().map(|one| one.entry).collect())
     }
 
-    /// Says what the file is if it is not an archive.
+    /// Refuses a file that is not an archive, and says what it is instead.
     fn check_kind(&mut self) -> Result<(), DataError> {
         let start = self.at(0, self.file_size.min(8) as usize)?;
         if start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06") {
@@ -170,7 +167,7 @@ impl Directory<'_> {
         let mut table = Table { entries: counts[0].into(), start: start.into(), size: size.into() };
         let mut table_end = end;
         if let Some(large) = self.find_large_table(end)? {
-            // The short fields hold the same numbers, or all ones if too small.
+            // The short fields hold the same numbers, or all ones if those do not fit.
             let agree = |short: u64, all_ones: u64, long: u64| short == all_ones || short == long;
             if !agree(table.entries, u16::MAX.into(), large.entries)
                 || !agree(table.start, u32::MAX.into(), large.start)
@@ -196,7 +193,7 @@ impl Directory<'_> {
         Ok(table)
     }
 
-    /// The end record of archives beyond 2 GiB, if there is one before `end`.
+    /// The zip64 end record, used by large archives, if there is one before `end`.
     fn find_large_table(&mut self, end: u64) -> Result<Option<Table>, DataError> {
         let Some(locator) = end.checked_sub(LOCATOR_64_BYTES) else {
             return Ok(None);
@@ -230,7 +227,7 @@ impl Directory<'_> {
         }
     }
 
-    /// The next entry of the table.
+    /// Parses the next entry of the directory.
     fn listed(&self, fields: &mut Fields<'_>) -> Result<Listed, DataError> {
         let parsed = (|| {
             let signature = fields.u32()?;
@@ -253,7 +250,7 @@ impl Directory<'_> {
         };
         let key = self.key(name)?;
         let place = self.place.array(&key);
-        // Bit 0: encrypted; 6: strongly; 13: names hidden.
+        // Bit 0: encrypted; 6: strong encryption; 13: encrypted directory.
         if flags & 0b10_0000_0100_0001 != 0 {
             return Err(DataError::Encrypted { place });
         }
@@ -272,7 +269,7 @@ impl Directory<'_> {
         Ok(Listed { entry, name: name.to_vec(), method, header })
     }
 
-    /// The array's name, from an entry's name that is nothing but a plain name.
+    /// The name of the array. Refuses entry names that are not plain file names.
     fn key(&self, name: &[u8]) -> Result<String, DataError> {
         let bad = |problem| DataError::EntryName {
             place: self.place.clone(),
@@ -327,7 +324,7 @@ impl Directory<'_> {
         self.limit("the size of all arrays in bytes", total, self.limits.max_total_bytes)
     }
 
-    /// Checks the header before an entry's data and notes where the data starts.
+    /// Checks the local header of an entry and determines where its data starts.
     fn find_data(&mut self, one: &mut Listed) -> Result<(), DataError> {
         let place = self.place.array(&one.entry.key);
         let damaged =
@@ -396,7 +393,7 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// The `length` bytes at `offset`, which the caller has bounded.
+    /// Reads `length` bytes at `offset`. The caller has bounded both.
     fn at(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, DataError> {
         let mut bytes = vec![0; length];
         self.file
@@ -418,8 +415,8 @@ impl Directory<'_> {
     }
 }
 
-/// Size, compressed size and header offset, where each that is all ones stands
-/// in the zip64 extra field instead. `None` if it is missing there.
+/// Size, compressed size and header offset. A field of all ones is replaced by its value in the zip64 extra
+/// field; `None` if that is missing.
 fn long_sizes(extra: &[u8], short: [u32; 3]) -> Option<[u64; 3]> {
     let mut fields = Fields(extra);
     let mut long = Fields(&[]);
@@ -437,7 +434,7 @@ fn long_sizes(extra: &[u8], short: [u32; 3]) -> Option<[u64; 3]> {
     Some(sizes)
 }
 
-/// Why a name is not that of a plain array, if it is not.
+/// Why a name is not a valid array name; `None` if it is.
 pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("is empty")

@@ -1,25 +1,25 @@
-//! The values of one column, typed.
+//! Typed column values.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Flags.
+    /// Booleans.
     Bool,
-    /// Integers; dates and times are integers in the file's unit.
+    /// Integers. Dates and times are integers in the file's unit.
     Int,
-    /// Numbers in double precision. A missing one is NaN.
+    /// Double-precision floats. Missing values are NaN.
     Float,
-    /// Numbers in single precision. A missing one is NaN.
+    /// Single-precision floats. Missing values are NaN.
     Float32,
-    /// Labels. A missing one is the empty label.
+    /// Labels. Missing values are empty labels.
     Text,
-    /// Lists of numbers of one length.
+    /// Lists of numbers, all of the same length.
     List,
-    /// A type that is not read, with its name.
+    /// An unsupported type, with its name.
     Other(&'static str),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The rows of one column, or of a part of it.
+/// The values of a column, or of a part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnData {
     /// See [`Kind::Bool`].
@@ -53,22 +53,22 @@ pub enum ColumnData {
     List(Lists),
 }
 
-/// Labels as codes.
+/// Dictionary-encoded labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Text {
-    /// For each row the index of its label.
+    /// The index of each row's label.
     pub codes: Vec<u32>,
-    /// The labels in the order in which they first appear. The parts of one
-    /// column share their codes: later parts know more labels.
+    /// The labels in order of first appearance. All parts of a column share their codes; later parts may have
+    /// more labels.
     pub categories: Arc<Vec<String>>,
 }
 
-/// Lists of one length, row by row.
+/// Lists of the same length, row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lists {
-    /// Numbers a row.
+    /// Numbers per row.
     pub width: usize,
-    /// `width` numbers for each row. Double precision is rounded to nearest.
+    /// `width` numbers per row. Double precision is rounded to nearest.
     pub values: Vec<f32>,
 }
 
@@ -90,7 +90,7 @@ impl ColumnData {
         self.len() == 0
     }
 
-    /// What it holds.
+    /// The type of the values.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Bool(_) => Kind::Bool,
@@ -102,7 +102,7 @@ impl ColumnData {
         }
     }
 
-    /// The value of one row as text.
+    /// The value of a row as text.
     pub fn label(&self, row: usize) -> String {
         match self {
             Self::Bool(v) => v[row].to_string(),
@@ -114,7 +114,7 @@ impl ColumnData {
         }
     }
 
-    /// Every row as a number (`true` is 1), or the first row that is none.
+    /// All values as numbers (`true` is 1), or the first row that cannot be converted.
     pub fn numbers(&self) -> Result<Vec<f64>, usize> {
         const EXACT: u64 = 1 << 53;
         match self {
@@ -134,7 +134,7 @@ impl ColumnData {
         }
     }
 
-    /// Every row as a flag (0 and 1 count as flags), or the first row that is none.
+    /// All values as booleans (0 and 1 are accepted), or the first row that cannot be converted.
     pub fn flags(&self) -> Result<Vec<bool>, usize> {
         let of_number = |(row, x): (usize, f64)| match x {
             0.0 => Ok(false),
@@ -147,7 +147,7 @@ impl ColumnData {
         }
     }
 
-    /// A copy of some rows.
+    /// Copies a range of rows.
     pub(super) fn rows(&self, rows: std::ops::Range<usize>) -> Self {
         match self {
             Self::Bool(v) => Self::Bool(v[rows].to_vec()),
@@ -164,7 +164,7 @@ impl ColumnData {
         }
     }
 
-    /// Numbers or flags of the same kind; others are left out.
+    /// Appends numbers or booleans of the same type; others are ignored.
     pub(super) fn append(&mut self, more: Self) {
         match (self, more) {
             (Self::Bool(to), Self::Bool(more)) => to.extend(more),
@@ -186,7 +186,7 @@ impl ColumnData {
         }
     }
 
-    /// Reads what another file of the same column holds as this kind.
+    /// Converts the values to the common type of the column over all files.
     pub(super) fn widen(self, kind: Kind) -> Self {
         match (self, kind) {
             (Self::Int(v), Kind::Float) => Self::Float(v.into_iter().map(|x| x as f64).collect()),
@@ -196,7 +196,7 @@ impl ColumnData {
     }
 }
 
-/// Gives codes to labels in the order in which they come.
+/// Assigns codes to labels in order of first appearance.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
     codes: HashMap<Box<str>, u32>,
@@ -208,12 +208,12 @@ pub(super) struct Dictionary {
 impl Dictionary {
     pub(super) fn code(&mut self, label: &str) -> u32 {
         if self.categories.get(self.last as usize).is_some_and(|last| last == label) {
-            return self.last; // rows of one episode repeat its label
+            return self.last; // fast path: the rows of an episode repeat its label
         }
         self.last = match self.codes.get(label) {
             Some(&code) => code,
             None => {
-                let code = self.categories.len() as u32; // fewer than the rows, which limits keep below 2^32
+                let code = self.categories.len() as u32; // no more labels than rows, of which there are fewer than 2^32
                 self.codes.insert(label.into(), code);
                 Arc::make_mut(&mut self.categories).push(label.to_owned());
                 self.bytes += label.len() as u64;
@@ -228,13 +228,13 @@ impl Dictionary {
         Arc::clone(&self.categories)
     }
 
-    /// Bytes of all labels.
+    /// Total size of the labels in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
 
-/// Joins the parts of one column, which have codes of their own.
+/// Concatenates parts of a column whose text codes differ.
 pub(super) fn concatenate(kind: Kind, parts: Vec<ColumnData>) -> Result<ColumnData, (usize, usize, usize)> {
     let rows = parts.iter().map(ColumnData::len).sum();
     let mut whole = ColumnData::empty(kind, rows);
@@ -267,7 +267,7 @@ pub(super) fn concatenate(kind: Kind, parts: Vec<ColumnData>) -> Result<ColumnDa
     Ok(whole)
 }
 
-/// A value from a file, fit for a message.
+/// A value from a file, shortened and escaped for messages.
 pub(super) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(60).collect();
     format!("`{}`", short.escape_debug())

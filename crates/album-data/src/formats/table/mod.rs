@@ -1,4 +1,4 @@
-//! Tables: named, typed columns of one or more Parquet, CSV, gzipped CSV or npz files.
+//! Tables: named, typed columns from one or more Parquet, CSV, gzipped CSV or npz files.
 //!
 //! ```
 //! use album_data::table::{ColumnData, Table};
@@ -44,7 +44,7 @@ use crate::error::{DataError, Place};
 use crate::formats::file::{describe_kind, open_regular};
 use crate::limits::Limits;
 
-/// One or more files of the same columns, whose rows follow each other.
+/// The concatenated rows of one or more files with the same columns.
 pub struct Table {
     files: Vec<TableFile>,
     names: Vec<String>,
@@ -56,9 +56,9 @@ pub struct Table {
 struct TableFile {
     place: Place,
     source: Source,
-    /// The row of the table at which it starts.
+    /// The index of its first row in the table.
     first: usize,
-    /// For each column of the table its position in this file.
+    /// The position in this file of each column of the table.
     positions: Vec<usize>,
 }
 
@@ -96,13 +96,13 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    /// Opens files within the default [`Limits`].
+    /// Opens files with the default [`Limits`].
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self, DataError> {
         Self::open_with(paths, &Limits::default())
     }
 
-    /// Opens files within the given limits. Their names and types are known afterwards; a CSV
-    /// file is read once for that.
+    /// Opens files with the given limits and determines column names and types, for which a CSV file is read
+    /// once.
     pub fn open_with<P: AsRef<Path>>(paths: &[P], limits: &Limits) -> Result<Self, DataError> {
         let mut table =
             Self { files: Vec::new(), names: Vec::new(), kinds: Vec::new(), limits: limits.clone() };
@@ -118,7 +118,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Whether a file starts like a Parquet or gzip file, or is called `.csv`, `.tsv` or `.txt`.
+    /// Whether a file starts like a Parquet or gzip file, or has the extension `.csv`, `.tsv` or `.txt`.
     pub fn recognises(path: &Path) -> bool {
         let mut start = [0; 4];
         let read = files::open(path, Links::Follow).and_then(|mut file| file.read(&mut start));
@@ -171,27 +171,27 @@ impl Table {
         Ok(())
     }
 
-    /// The columns' names in the order of the first file.
+    /// The column names, in the order of the first file.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// What the columns hold.
+    /// The column types.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// Rows of all files.
+    /// Total number of rows.
     pub fn rows(&self) -> usize {
         self.files.last().map_or(0, |file| file.first + file.source.rows())
     }
 
-    /// Whether there is a column of this name.
+    /// Whether the table has a column of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.names.iter().any(|known| known == name)
     }
 
-    /// The error of a value that does not fit its use. Says its file and the row in it.
+    /// The error for an unsuitable value; names the file and the row within it.
     pub fn bad_value(
         &self,
         name: &str,
@@ -209,7 +209,7 @@ impl Table {
         }
     }
 
-    /// The file that a row is in.
+    /// The file that contains a row.
     pub fn place(&self, row: usize) -> Place {
         self.file_of(row).map_or_else(Place::default, |file| file.place.clone())
     }
@@ -227,7 +227,7 @@ impl Table {
     }
 }
 
-/// The kind that holds the values of both.
+/// The common type of a column in two files, if there is one.
 fn join(before: Kind, now: Kind, csv: bool) -> Option<Kind> {
     match (before, now) {
         _ if before == now => Some(before),

@@ -1,4 +1,4 @@
-//! npz archives whose arrays are columns.
+//! npz archives as tables: every array is a column.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::formats::npz::Npz;
 use crate::formats::npz::array::{DType, Data};
 use crate::limits::Limits;
 
-/// An archive whose arrays have equally many rows.
+/// An archive whose arrays all have the same number of rows.
 #[derive(Debug)]
 pub(super) struct NpzFile {
     place: Place,

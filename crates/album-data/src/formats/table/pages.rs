@@ -1,10 +1,10 @@
-//! Pages of a Parquet column, held against what the file's table of contents promised.
+//! Checks the pages of a Parquet column against the sizes in the file's footer.
 
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 
-/// Stops at pages that hold more than the table of contents says.
+/// Refuses pages that hold more than the footer says.
 pub(super) struct Guard {
     pages: Box<dyn PageReader>,
     values: u64,
@@ -13,7 +13,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// At most so many values and inflated bytes.
+    /// Allows at most `values` values and `bytes` uncompressed bytes.
     pub(super) fn new(pages: Box<dyn PageReader>, values: u64, bytes: u64) -> Self {
         Self { pages, values, bytes, dictionary: false }
     }

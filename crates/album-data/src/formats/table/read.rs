@@ -1,4 +1,4 @@
-//! Whole columns at once, and all columns part by part.
+//! Reading whole columns, or tables part by part.
 
 use super::data::{ColumnData, Dictionary, Kind, concatenate};
 use super::parquet::{Chunk, ParquetFile};
@@ -6,12 +6,12 @@ use super::{Source, Table, TableFile};
 use crate::error::DataError;
 use crate::parallel::parallel;
 
-/// Some rows of a table.
+/// Consecutive rows of a table.
 #[derive(Debug)]
 pub struct Part {
-    /// The row of the table at which it starts.
+    /// The index of its first row in the table.
     pub first: usize,
-    /// The columns that were asked for, in that order, all of one length.
+    /// The requested columns, in the order of the request, all of the same length.
     pub columns: Vec<ColumnData>,
 }
 
@@ -62,8 +62,8 @@ impl Table {
         Ok(columns)
     }
 
-    /// Hands over columns in parts of at most `rows` rows, in order, in constant memory (npz arrays as a
-    /// whole). Text codes mean the same in every part.
+    /// Visits columns in order, in parts of at most `rows` rows. Memory use is constant, except that npz
+    /// arrays are loaded as a whole. Text codes are consistent across parts.
     pub fn visit<E: From<DataError>>(
         &self,
         names: &[&str],
@@ -124,7 +124,7 @@ impl Table {
     }
 }
 
-/// The chunks of each column, in the order of the row groups.
+/// Reads the chunks of each column, in the order of the row groups.
 fn read_parquet(file: &ParquetFile, columns: &[usize]) -> Result<Vec<Vec<ColumnData>>, DataError> {
     let groups = file.groups().len();
     let chunks = parallel(columns.len() * groups, |i| {

@@ -1,4 +1,4 @@
-//! Tables that are written: Parquet, CSV or npz, by the end of the file's name.
+//! Writing tables as Parquet, CSV or npz, by file extension.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::data::ColumnData;
 use crate::NpzWriter;
 use crate::error::{DataError, Place};
 
-/// A complete table that takes its place only on [`commit`](Self::commit).
+/// A complete table in a temporary file, moved into place by [`commit`](Self::commit).
 #[must_use = "a table that is not committed leaves no file"]
 pub struct TableWriter {
     place: Place,
@@ -37,7 +37,8 @@ impl std::fmt::Debug for TableWriter {
 }
 
 impl TableWriter {
-    /// Writes columns of one length to a temporary file beside `path`, which ends in `.parquet`, `.csv` or `.npz`.
+    /// Writes columns of equal length to a temporary file next to `path`, which ends in `.parquet`, `.csv` or
+    /// `.npz`.
     pub fn write(path: &Path, columns: &[(String, ColumnData)]) -> Result<Self, DataError> {
         let place = Place::file(path);
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -65,7 +66,7 @@ impl TableWriter {
         Ok(Self { place, file })
     }
 
-    /// Puts the file in its place.
+    /// Moves the file into place.
     pub fn commit(self) -> Result<(), DataError> {
         let place = self.place;
         match self.file {
@@ -159,7 +160,7 @@ fn parquet(out: BufWriter<AtomicFile>, columns: &[(String, ColumnData)]) -> Resu
     out.into_inner().map_err(|e| e.into_error().into())
 }
 
-/// Rows of a row group.
+/// Rows per row group.
 const GROUP: usize = 1 << 20;
 
 fn field(name: &str, data: &ColumnData) -> Result<TypePtr, ParquetError> {

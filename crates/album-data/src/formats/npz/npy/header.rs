@@ -1,4 +1,4 @@
-//! The header of an npy array: a Python dictionary with type, order and shape.
+//! The npy header: a Python dictionary with type, order and shape.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use crate::formats::file::{describe_kind, quote};
 use crate::formats::npz::array::DType;
 use crate::limits::Limits;
 
-/// The header's three entries.
+/// The three entries of a header.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub dtype: DType,
@@ -67,8 +67,8 @@ pub(super) fn read_header(
     Ok((parser.header()?, total))
 }
 
-/// A strict reader of the one Python dictionary that an npy header is, e.g.
-/// `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`.
+/// A strict parser for the Python dictionary of an npy header, e.g. `{'descr': '<f8', 'fortran_order': False,
+/// 'shape': (3, 4), }`.
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A quoted string without escapes, which no type that we read needs.
+    /// A quoted string. Escapes are refused; no supported type needs them.
     fn string(&mut self) -> Result<&'a [u8], DataError> {
         let quote_mark = match self.peek() {
             Some(mark @ (b'\'' | b'"')) => mark,
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
             }
             shape.push(self.length()?);
             match self.peek() {
-                // Python reads `(3)` as a number, so one axis needs its comma.
+                // In Python `(3)` is a number, so a single axis needs the comma.
                 Some(b')') if shape.len() > 1 => {}
                 _ => self.expect(b',', "`,`")?,
             }
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next byte that is not white space.
+    /// The next non-whitespace byte.
     fn peek(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\n' | b'\t') = self.text.get(self.at) {
             self.at += 1;
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The element type, or why it is refused (`{name}` stands for the array's name).
+/// Parses the element type, or returns why it is refused (`{name}` stands for the array's name).
 fn parse_descr(descr: &[u8]) -> Result<DType, &'static str> {
     let (order, kind) = match descr {
         [order @ (b'<' | b'>' | b'=' | b'|'), kind @ ..] => (*order, kind),
@@ -308,7 +308,7 @@ mod tests {
             ("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }   \n", &[3]),
             ("{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }\n", &[3, 4]),
             ("{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4,)}", &[3, 4]),
-            // Python 2, other orders, other quotes, no spaces.
+            // Python 2 integers, other key orders, other quotes, no spaces.
             ("{'descr': '<f8', 'fortran_order': False, 'shape': (3L, 4L), }\n", &[3, 4]),
             ("{'shape': (0,), 'fortran_order': False, 'descr': '<f8'}", &[0]),
             ("{\"descr\":\"<f8\",\"fortran_order\":False,\"shape\":(3,4)}", &[3, 4]),
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// The advice for the most common mistake, word for word.
+    /// The exact advice for the most common mistake.
     #[test]
     fn python_objects() {
         let place = Place::file(Path::new("data.npz")).array("actions");

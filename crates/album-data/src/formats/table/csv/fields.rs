@@ -1,8 +1,8 @@
-//! Fields of lines: what they allow, and their values.
+//! Types and values of CSV fields.
 
 use super::super::data::{ColumnData, Kind};
 
-/// What the fields of a column so far allow.
+/// The type that fits all fields of a column so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Guess {
     kind: Option<Kind>,
@@ -22,7 +22,7 @@ impl Guess {
         }
     }
 
-    /// What these fields and those of another guess allow.
+    /// Merges the guess for other fields of the same column.
     pub(super) fn join(&mut self, other: Self) {
         self.missing |= other.missing;
         self.kind = match (self.kind, other.kind) {
@@ -51,7 +51,7 @@ fn kind_of(field: &[u8]) -> Kind {
     let Ok(text) = std::str::from_utf8(field) else { return Kind::Text };
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // An identifier too long for an integer must not be rounded.
+        // Digits that overflow an integer are text: they may be an identifier, which must not be rounded.
         return if text.parse::<i64>().is_ok() { Kind::Int } else { Kind::Text };
     }
     match text.as_bytes()[0] {
@@ -63,7 +63,7 @@ fn kind_of(field: &[u8]) -> Kind {
     }
 }
 
-/// The kind of a number in its usual form, without working out its value; other forms take the long way.
+/// Fast path: the type of a number in common notation, without parsing its value. `None` for other notations.
 fn kind_of_number(field: &[u8]) -> Option<Kind> {
     let digits = |from: usize| field[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut at = usize::from(matches!(field[0], b'-' | b'+'));
@@ -97,7 +97,8 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// Appends a number or a flag, or says what was expected (the file changed since it was opened, or is not text).
+/// Appends a number or boolean, or returns what was expected. Types were determined on opening, so this fails
+/// only if the file has changed since or is not text.
 pub(super) fn push(into: &mut ColumnData, field: &str) -> Result<(), &'static str> {
     let field = field.trim();
     match into {

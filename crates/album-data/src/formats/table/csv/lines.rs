@@ -1,19 +1,19 @@
-//! Lines without quotes, cut into pieces that are read side by side.
+//! Parallel parsing of lines without quotes, split into pieces.
 
 use super::super::data::{ColumnData, Kind};
 use super::fields::{Guess, push};
 use crate::error::DataError;
 use crate::parallel::{parallel, threads};
 
-/// What is wrong with a line, counted from the first of its piece.
+/// An invalid line. Lines and rows are counted from the start of the piece.
 pub(super) enum Bad {
-    /// The line has so many fields.
+    /// The line has the wrong number of fields.
     Fields { line: u64, found: usize },
-    /// A field of this row is not what was expected.
+    /// A field has an unexpected value.
     Cell { row: usize, column: usize, found: String, expected: &'static str },
 }
 
-/// What was read of one piece, up to the first mistake.
+/// What was read of a piece, up to its first error.
 pub(super) struct Piece<T> {
     pub lines: u64,
     pub rows: usize,
@@ -21,13 +21,13 @@ pub(super) struct Piece<T> {
     pub bad: Option<Bad>,
 }
 
-/// Some columns of a piece: numbers, or labels that still have no codes.
+/// A column of a piece: numbers, or labels without codes.
 pub(super) enum Values<'a> {
     Numbers(ColumnData),
     Labels(Vec<&'a str>),
 }
 
-/// Cuts lines into pieces of about one length, one for each thread.
+/// Splits lines into pieces of similar size, one per thread.
 fn pieces(lines: &str) -> Vec<&str> {
     let wanted = (lines.len() / threads()).max(1 << 16);
     let (mut rest, mut pieces) = (lines, Vec::new());
@@ -40,7 +40,7 @@ fn pieces(lines: &str) -> Vec<&str> {
     pieces
 }
 
-/// The guesses of all columns.
+/// Guesses the types of all columns.
 pub(super) fn guess(lines: &str, delimiter: u8, columns: usize) -> Result<Vec<Piece<Vec<Guess>>>, DataError> {
     each(
         lines,
@@ -56,7 +56,7 @@ pub(super) fn guess(lines: &str, delimiter: u8, columns: usize) -> Result<Vec<Pi
     )
 }
 
-/// The values of the columns that are wanted.
+/// Parses the requested columns.
 pub(super) fn values<'a>(
     lines: &'a str,
     delimiter: u8,
@@ -81,7 +81,7 @@ pub(super) fn values<'a>(
     })
 }
 
-/// Takes the fields of one line after the other, piece by piece.
+/// Processes the fields of every line; pieces run in parallel.
 fn each<'a, T: Send>(
     lines: &'a str,
     delimiter: u8,

@@ -1,6 +1,7 @@
 //! CSV files, plain or gzipped.
 //!
-//! Opening reads the file once to learn its types and rows, so that values come typed and in constant memory.
+//! Opening a file reads it once to determine types and row count, so that it can then be read in constant
+//! memory.
 
 mod fields;
 mod lines;
@@ -16,7 +17,7 @@ use super::data::{ColumnData, Dictionary, Kind, quoted};
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
 
-/// A file whose types are known.
+/// A CSV file with known column types.
 #[derive(Debug)]
 pub(super) struct CsvFile {
     place: Place,
@@ -81,14 +82,14 @@ impl CsvFile {
         self.rows
     }
 
-    /// Starts to read some columns as these kinds.
+    /// Opens a reader of the given columns, as the given types.
     pub(super) fn reader(&self, wanted: &[(usize, Kind)]) -> Result<CsvReader<'_>, DataError> {
         let mut text = Text::open(&self.place, &self.limits, self.delimiter)?;
         self.names(&mut text)?;
         Ok(CsvReader { file: self, text, wanted: wanted.to_vec(), row: 0 })
     }
 
-    /// The names of the columns, which the first line has.
+    /// The column names, from the first line.
     fn names(&self, text: &mut Text) -> Result<Vec<String>, DataError> {
         let delimiter = char::from(self.delimiter);
         let name = |name: &str| name.trim().to_owned();
@@ -122,7 +123,7 @@ impl CsvFile {
         }
     }
 
-    /// Refuses a line that has not as many fields as the first one.
+    /// Refuses a line whose number of fields differs from the first line's.
     fn check_fields(&self, lines: u64, found: usize) -> Result<(), DataError> {
         if found == self.columns.len() {
             return Ok(());
@@ -131,7 +132,7 @@ impl CsvFile {
         Err(damaged(&self.place, format!("line {line} has {found} fields, the first line {expected}")))
     }
 
-    /// The error of a piece that begins behind so many lines and rows.
+    /// Converts the error of a piece that starts after `lines` lines and `rows` rows.
     fn bad(&self, bad: Bad, lines: u64, rows: usize) -> DataError {
         match bad {
             Bad::Fields { line, found } => match self.check_fields(lines + line - 1, found) {
@@ -149,7 +150,7 @@ impl CsvFile {
     }
 }
 
-/// The character that the line of names has most of.
+/// The delimiter: the candidate that is most frequent in the first line.
 fn sniff_delimiter(place: &Place, limits: &Limits) -> Result<u8, DataError> {
     let line = first_line(place, limits)?;
     if line.contains(&0) {
@@ -168,7 +169,7 @@ fn damaged(place: &Place, problem: impl Into<String>) -> DataError {
     DataError::DamagedTable { place: place.clone(), format: "CSV", problem: problem.into() }
 }
 
-/// Some columns of a file while they are read.
+/// A reader of some columns of a file.
 pub(super) struct CsvReader<'a> {
     file: &'a CsvFile,
     text: Text,
@@ -177,7 +178,7 @@ pub(super) struct CsvReader<'a> {
 }
 
 impl CsvReader<'_> {
-    /// Appends up to so many rows; says how many there were.
+    /// Appends up to `rows` rows; returns how many.
     pub(super) fn read(
         &mut self,
         rows: usize,

@@ -1,4 +1,5 @@
-//! The text of a CSV file: whole lines as long as they are plain, records from the first quote on.
+//! The text of a CSV file, as blocks of whole lines until the first quote, and as parsed records from there
+//! on.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
@@ -10,33 +11,33 @@ use crate::error::{DataError, Place};
 use crate::formats::file::open_regular;
 use crate::limits::Limits;
 
-/// Bytes that are read at a time.
+/// Bytes read at a time.
 const BUFFER: usize = 1 << 17;
-/// Bytes of lines that are looked at together.
+/// Bytes of lines processed together.
 const BLOCK: usize = 1 << 20;
 
-/// The text of a file while it is read.
+/// A reader of the text of a file.
 pub(super) struct Text {
     place: Place,
     limits: Limits,
     delimiter: u8,
     state: State,
-    /// Lines read so far; whoever takes lines adds to it.
+    /// Lines read so far; maintained by the caller.
     pub lines: u64,
 }
 
 enum State {
-    /// `buffer[start..end]` holds whole lines without quotes, in UTF-8; behind them one line that is not whole.
+    /// `buffer[start..end]` holds whole lines of UTF-8 without quotes, followed by one incomplete line.
     Plain { source: Metered, buffer: Vec<u8>, start: usize, end: usize, done: bool },
     /// Fields may be quoted.
     Records { reader: Box<csv::Reader<Chain<Cursor<Vec<u8>>, Metered>>>, record: ByteRecord },
 }
 
-/// What comes next in a file.
+/// The next piece of a file.
 pub(super) enum Next<'a> {
-    /// Lines, each with its end.
+    /// Lines, including their line ends.
     Lines(&'a str),
-    /// A record and the lines before it.
+    /// A record and the number of lines before it.
     Record(&'a ByteRecord, u64),
     End,
 }
@@ -48,7 +49,7 @@ impl Text {
         Ok(Self { place: place.clone(), limits: limits.clone(), delimiter, state, lines: 0 })
     }
 
-    /// At most so many lines, or one record.
+    /// The next lines, at most `most`, or the next record.
     pub(super) fn next(&mut self, most: usize) -> Result<Next<'_>, DataError> {
         self.fill()?;
         match &mut self.state {
@@ -78,7 +79,7 @@ impl Text {
         }
     }
 
-    /// Reads on once all whole lines were handed out.
+    /// Refills the buffer once all whole lines have been returned.
     fn fill(&mut self) -> Result<(), DataError> {
         let State::Plain { source, buffer, start, end, done } = &mut self.state else { return Ok(()) };
         if start < end || *done {
@@ -119,7 +120,7 @@ impl Text {
     }
 }
 
-/// Whether lines can be cut at every delimiter and line feed, with nothing to unquote.
+/// Whether lines can be split at every delimiter and line feed, without unquoting.
 fn is_plain(lines: &[u8]) -> bool {
     let lone_return = |at: usize| lines.get(at + 1) != Some(&b'\n');
     memchr::memchr(b'"', lines).is_none()
@@ -127,7 +128,7 @@ fn is_plain(lines: &[u8]) -> bool {
         && std::str::from_utf8(lines).is_ok()
 }
 
-/// The first line of a file, or as much of it as a line of names may have.
+/// The first line of a file, up to the maximum length of a header.
 pub(super) fn first_line(place: &Place, limits: &Limits) -> Result<Vec<u8>, DataError> {
     let source = Metered::open(place, limits)?;
     let mut line = Vec::new();
@@ -144,7 +145,7 @@ enum Source {
     Nothing,
 }
 
-/// The text of a file, inflated where it is gzipped. Stops a row, or a gzip file, that never ends.
+/// The text of a file, decompressed if gzipped. Refuses endless rows and decompression bombs.
 struct Metered {
     source: Source,
     left: u64,
@@ -157,7 +158,7 @@ impl Metered {
         Self { source: Source::Nothing, left: 0, row_limit: 0, since_row: 0 }
     }
 
-    /// Without a byte-order mark.
+    /// Opens a file and skips its byte-order mark.
     fn open(place: &Place, limits: &Limits) -> Result<Self, DataError> {
         const MARK: &[u8] = b"\xef\xbb\xbf";
         let io_error = |source| DataError::Io { place: place.clone(), source };

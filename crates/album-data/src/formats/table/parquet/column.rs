@@ -1,4 +1,4 @@
-//! The values of a column chunk.
+//! Decoding of column chunks.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use super::schema::{decimal, is_unsigned};
 use crate::error::DataError;
 use crate::formats::table::data::{ColumnData, Dictionary, Lists};
 
-/// One column of one row group while it is read.
+/// A reader of one column of one row group.
 pub(in crate::formats::table) struct Chunk<'a> {
     pub(super) file: &'a ParquetFile,
     pub(super) reader: ColumnReader,
     pub(super) column: usize,
     pub(super) descriptor: Arc<ColumnDescriptor>,
-    /// The next row, counted in the whole file.
+    /// The index of the next row in the file.
     pub(super) row: usize,
     pub(super) definitions: Vec<i16>,
     pub(super) repetitions: Vec<i16>,
 }
 
-/// What is wrong with a value: its row from the start of the portion, what was found and what was expected.
+/// An invalid value: its row within the portion, what was found and what was expected.
 type Bad = (usize, String, &'static str);
 
 const INTEGER: &str = "an integer within the range of int64";
@@ -41,7 +41,7 @@ impl Chunk<'_> {
     ) -> Result<(), DataError> {
         let mut left = rows;
         while left > 0 {
-            let portion = left.min(PORTION); // the crate's buffers stay small
+            let portion = left.min(PORTION); // keeps the crate's buffers small
             self.portion(portion, into, dictionary)?;
             left -= portion;
             if dictionary.bytes() > self.file.limits.max_array_bytes {
@@ -129,10 +129,10 @@ impl Chunk<'_> {
     }
 }
 
-/// Rows that are decoded at once.
+/// Rows decoded at a time.
 const PORTION: usize = 1 << 14;
 
-/// The nesting of a portion's values.
+/// Definition and repetition levels of a portion.
 struct Levels<'a> {
     descriptor: &'a ColumnDescriptor,
     rows: usize,
@@ -159,7 +159,7 @@ impl Levels<'_> {
         Ok(values)
     }
 
-    /// Appends one value a row, made of what is there or of nothing.
+    /// Appends one value per row, converted from the stored value or from a null.
     fn flat<T: DataType, U>(
         &mut self,
         reader: &mut ColumnReaderImpl<T>,
@@ -179,7 +179,7 @@ impl Levels<'_> {
         Ok(Ok(()))
     }
 
-    /// Appends the lists, all of one length.
+    /// Appends lists, all of the same length.
     fn lists<T: DataType>(
         &mut self,
         reader: &mut ColumnReaderImpl<T>,
@@ -217,7 +217,7 @@ impl Levels<'_> {
 const LISTS: &str = "lists of one length";
 
 impl Lists {
-    /// Checks the length of a row's list.
+    /// Checks that a list is as long as those before.
     fn accept(&mut self, width: usize) -> Result<(), String> {
         if width == 0 {
             return Err("an empty list".into());

@@ -1,4 +1,4 @@
-//! The bytes of a Parquet file, and the parquet crate kept in its bounds.
+//! File access for the parquet crate, and protection against malformed files.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,7 +13,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use crate::error::{DataError, Place};
 use crate::formats::npz::read_at;
 
-/// Refuses a table of contents that is not there or larger than allowed, before it is parsed.
+/// Refuses a missing or oversized footer before it is parsed.
 pub(super) fn check_footer(file: &File, size: u64, place: &Place) -> Result<(), DataError> {
     let mut tail = [0; 8];
     let io_error = |source| DataError::Io { place: place.clone(), source };
@@ -31,7 +31,7 @@ pub(super) fn check_footer(file: &File, size: u64, place: &Place) -> Result<(), 
     limit(place, "the size of the table of contents", footer, MAX_FOOTER)
 }
 
-/// A row group of 1,000 columns takes about 100 kB.
+/// Maximum size of a footer. A row group of 1,000 columns takes about 100 kB.
 const MAX_FOOTER: u64 = 256 << 20;
 
 pub(super) fn limit(place: &Place, what: &'static str, found: u64, limit: u64) -> Result<(), DataError> {
@@ -42,7 +42,8 @@ pub(super) fn damaged(place: &Place, problem: impl Into<String>) -> DataError {
     DataError::DamagedTable { place: place.clone(), format: "Parquet", problem: problem.into() }
 }
 
-/// Runs the parquet crate on bytes that may be hostile: it reports most faults and panics at some.
+/// Calls the parquet crate on untrusted bytes. It returns errors for most malformed input, but panics on
+/// some; panics become errors.
 pub(super) fn guarded<T>(
     place: &Place,
     work: impl FnOnce() -> Result<T, ParquetError>,
@@ -59,11 +60,11 @@ pub(super) fn guarded<T>(
 }
 
 thread_local! {
-    /// Whether a panic of this thread is about to become an error.
+    /// Whether panics of this thread are caught by [`guarded`].
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps panics that become errors off the standard error; all others are told as before.
+/// Suppresses the messages of panics that become errors. All others are printed as usual.
 fn hush() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -76,7 +77,7 @@ fn hush() {
     });
 }
 
-/// A file that several threads read at once.
+/// A file that several threads can read at once, by positioned reads.
 pub(super) struct Positioned {
     pub file: Arc<File>,
     pub size: u64,
@@ -105,7 +106,7 @@ impl ChunkReader for Positioned {
     }
 }
 
-/// A file from some place on.
+/// A reader that starts at an offset of the file.
 pub(super) struct Range {
     file: Arc<File>,
     at: u64,

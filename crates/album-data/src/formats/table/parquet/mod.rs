@@ -1,4 +1,4 @@
-//! Parquet files, column chunk by column chunk.
+//! Parquet files, read by column chunk.
 
 mod column;
 mod file;
@@ -23,13 +23,13 @@ use crate::limits::Limits;
 
 pub(super) use column::Chunk;
 
-/// An open file.
+/// An open Parquet file.
 pub(super) struct ParquetFile {
     reader: SerializedFileReader<Positioned>,
     place: Place,
     limits: Limits,
     columns: Vec<(String, Kind)>,
-    /// Rows of each row group.
+    /// Number of rows of each row group.
     groups: Vec<usize>,
 }
 
@@ -70,12 +70,12 @@ impl ParquetFile {
         self.groups.iter().sum()
     }
 
-    /// Rows of each row group.
+    /// Number of rows of each row group.
     pub(super) fn groups(&self) -> &[usize] {
         &self.groups
     }
 
-    /// Starts to read one column of one row group.
+    /// Opens one column of one row group.
     pub(super) fn chunk(&self, group: usize, column: usize) -> Result<Chunk<'_>, DataError> {
         let (name, kind) = &self.columns[column];
         if let Kind::Other(what) = kind {

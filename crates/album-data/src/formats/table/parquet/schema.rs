@@ -1,11 +1,11 @@
-//! What a Parquet schema calls a column, and what it holds.
+//! Column names and types from a Parquet schema.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{ColumnDescriptor, Type as SchemaType};
 
 use crate::formats::table::data::Kind;
 
-/// A column's name: the path to it without the parts that only make it a list.
+/// The name of a column: its path without the groups that only encode a list.
 pub(super) fn name(root: &SchemaType, column: &ColumnDescriptor) -> String {
     let parts = column.path().parts();
     if column.max_rep_level() == 0 {
@@ -48,7 +48,7 @@ pub(super) fn kind(column: &ColumnDescriptor) -> Kind {
     }
 }
 
-/// Digits after the point of a decimal number.
+/// The scale of a decimal column: its digits after the point.
 pub(super) fn decimal(column: &ColumnDescriptor) -> Option<i32> {
     let is_decimal = matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_)))
         || column.converted_type() == ConvertedType::DECIMAL;
