@@ -118,7 +118,7 @@ struct Questions {
 }
 
 impl Questions {
-    /// Samples from the data's distribution if the agent knows its mean and scale, else from a standard normal.
+    /// Normal observations, with the data's mean and scale if the agent standardises, else standard normal.
     fn new(recorded: &RecordedPolicy, n: usize) -> Self {
         let encoding = &recorded.encoding;
         let s = encoding.observation_dim();
