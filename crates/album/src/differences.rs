@@ -19,7 +19,7 @@ const BINS: usize = 40;
 /// Number of states shown.
 const STATES: usize = 10;
 
-/// The policy's actions beside the recorded ones in the same states.
+/// The policy's actions compared with the recorded ones in the same states.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Differences {
     /// Whether the states are from held-out episodes.
@@ -33,7 +33,7 @@ pub struct Differences {
     pub gains: Vec<Gain>,
     /// Names of the observation dimensions.
     pub observation_names: Vec<String>,
-    /// Learned values beside exact ones, if states repeat.
+    /// Learned values compared with exact ones, if states repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exact: Option<Compared>,
 }
@@ -53,7 +53,7 @@ pub struct Actions {
     pub policy: Vec<f64>,
 }
 
-/// A state with its recorded action and the policy's.
+/// A state with the recorded action and the policy's action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// Index of the episode in the compared data, from 0.
@@ -174,7 +174,7 @@ impl Differences {
     }
 }
 
-/// Learned values beside the exact in-sample values.
+/// Adds the comparison of learned values with the exact in-sample values.
 fn exact(page: Page, compared: &Compared) -> Page {
     let plot = |letter: &str, points: &[[f64; 2]]| {
         let points: Vec<(f64, f64)> = points.iter().map(|&[x, y]| (x, y)).collect();

@@ -19,20 +19,20 @@ pub(crate) struct Exact {
     dim: usize,
 }
 
-/// Learned values beside exact ones.
+/// Learned values compared with exact ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// `[Q*_D, Q]` of recorded state-action pairs.
     pub q: Vec<[f64; 2]>,
     /// `[V*_D, V]` of each state.
     pub v: Vec<[f64; 2]>,
-    /// The mean of V*_D over the data.
+    /// Mean of V*_D over the data.
     pub mean_v_star: f64,
-    /// The mean exact value of the learned policy over the data.
+    /// Mean exact value of the learned policy over the data.
     pub mean_policy_value: f64,
 }
 
-/// The exact values of the data; `None` where actions are continuous or states do not repeat.
+/// The exact values of the data; `None` if actions are continuous or states do not repeat.
 pub(crate) fn truth(data: &Dataset, gamma: f64) -> Result<Option<Truth>, Error> {
     if !matches!(data.action_space(), ActionSpace::Discrete { .. }) {
         return Ok(None);
@@ -42,7 +42,7 @@ pub(crate) fn truth(data: &Dataset, gamma: f64) -> Result<Option<Truth>, Error> 
 }
 
 impl Exact {
-    /// `None` if actions are continuous or states do not repeat.
+    /// Solves the data exactly; `None` if actions are continuous or states do not repeat.
     pub fn of(data: &Dataset, gamma: f64) -> Result<Option<Self>, Error> {
         let Some(truth) = truth(data, gamma)? else { return Ok(None) };
         let dim = data.observation_dim();
@@ -103,8 +103,8 @@ impl Exact {
         self.truth.mean_over_data(&values)
     }
 
-    /// The exact value of the policy in the empirical MDP, averaged over the data. Actions not in the data
-    /// count as the worst that its rewards allow.
+    /// The exact value of the policy in the empirical MDP, averaged over the data. Actions that do not occur in the
+    /// data get the worst value that its rewards allow.
     fn policy_value(&self, agent: &mut dyn Agent) -> f64 {
         let moments: Vec<Moment> =
             (0..self.truth.states()).map(|row| Moment { episode: row as u64, step: 0 }).collect();

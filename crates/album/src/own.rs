@@ -1,4 +1,4 @@
-//! People's own data: a log, perhaps an environment, and hyperparameters that suit it without tuning.
+//! Training on a user's own data: a log, optionally an environment, and hyperparameters derived from the data.
 
 use crate::config::{RunConfig, Sampling};
 use crate::error::Error;
@@ -11,18 +11,18 @@ use album_tabular::truth::Truth;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-/// A log of one's own, under a name.
+/// A user's log, with a name.
 #[derive(Clone, Debug)]
 pub struct Own {
-    /// What runs and reports call it.
+    /// Name used in run directories and reports.
     pub name: String,
-    /// Where the log is, and what cannot be read off it.
+    /// Location of the log, and how to read it.
     pub source: Source,
-    /// Where policies are tried out, if anywhere.
+    /// Environment for evaluation, if any.
     pub env: Option<EnvSpec>,
-    /// The returns that count as a score of 0 and of 100.
+    /// Returns that correspond to a score of 0 and of 100.
     pub score_range: Option<[f64; 2]>,
-    /// The log, once it was read: hyperparameters are chosen from it before a run loads it.
+    /// Cache of the log: hyperparameters are derived from it before the run loads it.
     read: Arc<OnceLock<SourceData>>,
 }
 
@@ -34,7 +34,7 @@ impl PartialEq for Own {
 }
 
 impl Own {
-    /// A log under the name of its first file, or another one.
+    /// A log, named after its first file unless a name is given.
     pub fn new(source: Source, name: Option<&str>) -> Result<Self, Error> {
         let stem = source.paths.first().and_then(|path| path.file_name()?.to_str());
         let stem = stem.map(|file| file.split('.').next().unwrap_or(file));
@@ -49,12 +49,12 @@ impl Own {
         Ok(Own { name, source, env: None, score_range: None, read: Arc::default() })
     }
 
-    /// A log that was read already. Arrays in memory have a source without files, of [`Format::Memory`].
+    /// A log that has already been read. For arrays in memory, the source has no files and is of [`Format::Memory`].
     pub fn of_data(source: Source, data: SourceData, name: Option<&str>) -> Result<Self, Error> {
         Ok(Own { read: Arc::new(OnceLock::from(data)), ..Own::new(source, name)? })
     }
 
-    /// The same, judged in an environment; `score_range` are the returns that count as a score of 0 and of 100.
+    /// Adds an environment for evaluation; `score_range` are the returns that correspond to a score of 0 and of 100.
     pub fn judged_in(self, env: Option<EnvSpec>, score_range: Option<[f64; 2]>) -> Result<Self, Error> {
         if let Some([low, high]) = score_range
             && !(low.is_finite() && high.is_finite() && low < high)
@@ -66,7 +66,7 @@ impl Own {
         Ok(Own { env, score_range, ..self })
     }
 
-    /// The log, read at most once.
+    /// Returns the log; it is read at most once.
     pub fn read(&self) -> Result<&SourceData, Error> {
         if let Some(data) = self.read.get() {
             return Ok(data);
@@ -82,7 +82,7 @@ impl Own {
     }
 }
 
-/// What was chosen from the data, and why.
+/// Hyperparameters derived from the data, with the reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chosen {
     pub gamma: f64,
@@ -90,16 +90,16 @@ pub(crate) struct Chosen {
     pub k: usize,
     pub steps: u64,
     pub holdout: f64,
-    /// How ALBUM's policy of choices follows from its values, where actions are discrete.
+    /// How ALBUM's policy is extracted from its values, if actions are discrete.
     pub discrete_policy: Option<&'static str>,
-    /// Whether ALBUM's learning rates stay as they are and its policy is an average over updates.
+    /// Whether ALBUM keeps its learning rates constant and acts with an average of the actor's weights.
     pub averaged: bool,
-    /// What a critic of hinges needs, where the data seldom takes the best paths.
+    /// Changes that keep the values of a hinge critic from collapsing, if the data seldom takes its best paths.
     pub held_up: Option<HeldUp>,
     pub why: Vec<Reason>,
 }
 
-/// What lets penalties hold the values up (see [`Support`]).
+/// Sampling and objective weights with which the penalties can hold the values up (see [`Support`]).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HeldUp {
     pub sampling: Sampling,
@@ -109,7 +109,7 @@ pub(crate) struct HeldUp {
 }
 
 impl HeldUp {
-    /// Nothing where the coefficients do as they are.
+    /// `None` if the given coefficients suffice, or if sampling pairs would not help.
     fn new(truth: &Truth, data: &Dataset, c: &Coefficients, k: usize) -> Option<Self> {
         let support = Support::new(truth, data, k);
         let recorded = support.load(c, Seen::AsRecorded);
@@ -130,7 +130,7 @@ impl HeldUp {
     }
 }
 
-/// Values that were chosen together, and why.
+/// Values that were chosen together, and the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reason {
     pub values: Vec<(&'static str, toml::Value)>,
@@ -145,7 +145,8 @@ impl Reason {
         Reason { values: values.into_iter().collect(), why: why.into() }
     }
 
-    /// One line about those values that stand in a configuration; nothing where others were set instead of all of them.
+    /// One line about those values that are still in effect in `config`; `None` if the user has overridden all of
+    /// them.
     pub fn line(&self, config: &RunConfig) -> Option<String> {
         let stands = |(key, value): &&(&'static str, toml::Value)| match *key {
             "steps" => value.as_integer() == Some(config.train.steps as i64),
@@ -161,24 +162,25 @@ impl Reason {
     }
 }
 
-/// Rows of a minibatch, of which [`Chosen::steps`] makes passes over the data.
+/// Batch size assumed when [`Chosen::steps`] is computed from passes over the data.
 const BATCH: usize = 256;
-/// Passes over the data, within these numbers of steps.
+/// Number of passes over the data, subject to the bounds on steps.
 const PASSES: usize = 100;
 const STEPS: [usize; 2] = [10_000, 200_000];
-/// The 95th percentile of the size of discounted returns, after scaling: what networks reach within a few thousand steps.
+/// Target for the 95th percentile of absolute discounted returns after scaling: a size that networks reach within a
+/// few thousand steps.
 const RETURN_SIZE: f64 = 10.0;
-/// The share of an update in the average over updates.
+/// Weight of each update in the moving average of the actor.
 pub(crate) const ACTOR_AVERAGE: f64 = 0.001;
 
 impl Chosen {
-    /// Values that suit the data and the agent's coefficients; `gamma` where it is given.
+    /// Derives hyperparameters from the data and the agent's coefficients; `gamma` is used if given.
     pub fn from_data(data: &Dataset, gamma: Option<f64>, c: &Coefficients) -> Result<Self, Error> {
         let episodes = data.episodes();
         let longest = (0..episodes.len()).map(|episode| episodes.length(episode)).max().unwrap_or(1);
         let mut why = Vec::new();
         let gamma = gamma.unwrap_or_else(|| {
-            // An episode's end is worth about a third of its beginning.
+            // With this discount, the end of the longest episode counts about a third as much as its beginning.
             let gamma = (1.0 - 1.0 / longest.max(1) as f64).clamp(0.9, 0.995);
             let gamma = (gamma * 1e4).round() / 1e4;
             let reason = format!("the longest episode has {longest} steps (--gamma sets it)");
@@ -191,7 +193,7 @@ impl Chosen {
         let k = (longest / 2).clamp(1, 10);
         let held_up = truth.as_ref().and_then(|truth| HeldUp::new(truth, data, c, k));
         let (what, (reward_scale, size)) = match &truth {
-            // Returns say little about the best values of data that is far from them.
+            // If the data is far from optimal, its returns say little about the best values.
             Some(truth) if held_up.is_some() => {
                 let values = truth.state_of_transition().iter().map(|&state| truth.v(state as usize));
                 ("best values in the data", scale_of(values))
@@ -220,12 +222,13 @@ impl Chosen {
     }
 }
 
-/// The factor that brings returns to a size that networks reach soon, and the 95th percentile of their size without it.
+/// The factor that scales returns to a size that networks reach quickly, and the 95th percentile of their absolute
+/// value before scaling.
 pub(crate) fn reward_scale(data: &Dataset, gamma: f64) -> (f64, f64) {
     scale_of(data.returns_to_go(gamma).into_iter())
 }
 
-/// The same of any values. Where nearly all are 0, the others count.
+/// The same for arbitrary values. If nearly all of them are 0, only the others count.
 fn scale_of(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut sizes: Vec<f64> = values.map(f64::abs).collect();
     sizes.sort_by(f64::total_cmp);
@@ -237,8 +240,8 @@ fn scale_of(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (if size > 0.0 { three_digits(RETURN_SIZE / size) } else { 1.0 }, size)
 }
 
-/// Whether most states were acted in more than once. Then Q knows several choices of a state, and the best of them can be
-/// taken; elsewhere Q only guesses what was not tried.
+/// Whether most states were visited more than once. Then Q has seen several actions in a state and the policy can
+/// take the best one; otherwise Q only extrapolates to actions that were not tried.
 fn states_repeat(data: &Dataset) -> bool {
     const LOOK: usize = 50_000;
     let looked = data.len().min(LOOK);
@@ -311,7 +314,7 @@ mod tests {
         assert_eq!(chosen(&data(false), None).discrete_policy, Some("best"));
     }
 
-    /// Walks in a corridor of states 0 to 9 that nearly always give up at once; the end of the corridor pays.
+    /// Walks in a corridor of states 0 to 9, nearly all of which give up at once; the end of the corridor pays.
     fn corridor(give_up: usize) -> Dataset {
         let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
         let mut push = |s: usize, a: f32, r: f32, mask: f32, end: bool| {
@@ -335,7 +338,7 @@ mod tests {
     #[test]
     fn where_the_best_paths_are_rare_pairs_are_seen_equally_often_and_the_objective_weighs_less() {
         let rare = chosen(&corridor(100), Some(0.95));
-        // By the returns alone the scale would be 1: 95 % of them are 0.
+        // From the returns alone the scale would be 1, since 95 % of them are 0.
         assert!((rare.reward_scale * 0.2 - 10.0).abs() < 0.1, "{}", rare.reward_scale);
         let held = rare.held_up.unwrap();
         assert_eq!(held.sampling, Sampling::Pairs);

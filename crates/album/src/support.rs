@@ -1,43 +1,44 @@
-//! Whether the penalties of ALBUM's critic can hold up the values of a dataset.
+//! Whether the penalties of ALBUM's critic are large enough to hold up the values of a dataset.
 //!
-//! Over a table, its loss is stationary at `(Q*_D, V*_D)` where weights of the hinges `b, e, k <= lambda` balance the
-//! objective, each times the share `w` of updates that see its pair:
+//! In the tabular case, `(Q*_D, V*_D)` is a stationary point of the loss if there are hinge weights `b, e, k <=
+//! lambda` that balance the objective, each multiplied by the share `w` of updates that see its pair:
 //!
 //! ```text
 //! at Q(s,a):  omega_Q w + e = b + k_Q
 //! at V(s):    omega_V w(s) + gamma sum_(t,c) P(s|t,c) b(t,c) = sum_a e + k_V
 //! ```
 //!
-//! `b` is a flow: it begins wherever the data is and gathers on the best paths. Rollout terms take it up, but only where
-//! a recorded rollout is as good as `V*_D`. Where the data seldom takes the best paths, `b` or `e` would have to exceed
-//! its penalty; the objective wins and the values fall, as if a reward that one transition in thousands has were none.
+//! `b` is a flow: it originates wherever there is data and accumulates along the best paths. Rollout terms absorb it,
+//! but only where a recorded rollout is as good as `V*_D`. If the data seldom takes the best paths, `b` or `e` would
+//! have to exceed its penalty. Then the objective wins and the values collapse, as if a reward seen in one transition
+//! out of thousands did not exist.
 
 use album_data::Dataset;
 use album_tabular::Coefficients;
 use album_tabular::truth::Truth;
 
-/// How often updates see the pairs of the data.
+/// How often updates see each pair of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// As often as they were recorded.
+    /// In proportion to how often it was recorded.
     AsRecorded,
-    /// Each equally often.
+    /// All pairs equally often.
     Equally,
 }
 
-/// What the values of a dataset rest on, pair by pair.
+/// What supports the values of a dataset, pair by pair.
 #[derive(Debug)]
 pub(crate) struct Support<'a> {
     truth: &'a Truth,
-    /// The chances of a policy of the best actions, even ones where there are several.
+    /// Action probabilities of the optimal policy; uniform over ties.
     best: Vec<f64>,
-    /// The share of the recorded rollouts that reach `Q*_D`, and that which reaches `V*_D`.
+    /// Fraction of each pair's recorded rollouts that reach `Q*_D` (`reach_q`) and `V*_D` (`reach_v`).
     reach_q: Vec<f64>,
     reach_v: Vec<f64>,
 }
 
 impl<'a> Support<'a> {
-    /// Of rollouts of `k` steps.
+    /// Support with rollouts of `k` steps.
     pub fn new(truth: &'a Truth, data: &Dataset, k: usize) -> Self {
         let (empirical, mdp) = (truth.empirical(), &truth.empirical().mdp);
         let q: Vec<f64> = truth.pairs().map(|pair| pair.q).collect();
@@ -59,8 +60,8 @@ impl<'a> Support<'a> {
         Support { truth, best, reach_q, reach_v }
     }
 
-    /// The largest weight that a one-step hinge needs, in units of its penalty. Above 1 the values fall. It grows with the
-    /// weights of the objective.
+    /// The largest weight that a one-step hinge would need, relative to its penalty. Above 1 the values collapse. The
+    /// load grows with the weights of the objective.
     pub fn load(&self, c: &Coefficients, seen: Seen) -> f64 {
         const MOST: usize = 10_000;
         let (data, mdp) = (self.truth.empirical(), &self.truth.empirical().mdp);
@@ -71,7 +72,7 @@ impl<'a> Support<'a> {
         };
         let (mut b, mut e) = (vec![0.0; pairs], vec![0.0; pairs]);
         for _ in 0..MOST {
-            // What V(s) must carry beside its rollout terms.
+            // The part of V(s) that its rollout terms do not carry.
             let mut flow = vec![0.0; mdp.decision_states()];
             for pair in 0..pairs {
                 flow[mdp.state_of(pair)] += (c.omega_v - c.lambda_k * self.reach_v[pair]) * w[pair];
@@ -93,7 +94,7 @@ impl<'a> Support<'a> {
     }
 }
 
-/// `y_K` of every transition at `V*_D`.
+/// The target `y_K` of every transition, evaluated at `V*_D`.
 fn targets(truth: &Truth, data: &Dataset, k: usize) -> Vec<f64> {
     let (episodes, gamma) = (data.episodes(), truth.empirical().mdp.gamma());
     let mut targets = Vec::with_capacity(data.len());
@@ -124,7 +125,8 @@ mod tests {
     use album_tabular::lp::Outcome;
     use album_tabular::{Relaxation, Rollout};
 
-    /// From state 1 action 0 ends with nothing, `often` times, and action 1 leads to state 2 once, where 1 is to be had.
+    /// In state 1, action 0 ends the episode without reward, `often` times; action 1, taken once, leads to state 2,
+    /// where a reward of 1 can be obtained.
     fn rare(often: usize) -> (Truth, Dataset) {
         let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
         let mut push = |s: f32, a: f32, r: f32, mask: f32, end: bool| {
@@ -145,7 +147,7 @@ mod tests {
         (Truth::of(&data, 0.9).unwrap(), data)
     }
 
-    /// How far the minimiser of the loss, found as a linear program, is below V*_D.
+    /// How far the minimiser of the loss, computed as a linear program, lies below V*_D.
     fn fall(truth: &Truth, c: Coefficients) -> f64 {
         let rollout = Rollout::recorded(truth.empirical(), 1).unwrap();
         let relaxation = Relaxation::of_data(truth.empirical(), &rollout, c);
@@ -170,13 +172,13 @@ mod tests {
         assert!((support.load(&lighter(1.0), Seen::AsRecorded) - 1.0).abs() < 1e-4);
         assert!(fall(&truth, lighter(0.98)) < 1e-6);
         assert!(fall(&truth, lighter(1.02)) > 0.5);
-        // Seen equally often, the rare pairs are no longer rare.
+        // If pairs are sampled equally often, the rare ones are no longer rare.
         assert!(support.load(&paper, Seen::Equally) < 0.2);
     }
 
     #[test]
     fn rollouts_as_good_as_the_best_take_up_the_flow() {
-        // The one walk that arrives is the best one: with both of its steps in a rollout, only its weight counts.
+        // The one walk that arrives is optimal. With both its steps in one rollout, only the weight of that term matters.
         let (truth, data) = rare(1);
         let load = |k: usize, lambda_k: f64| {
             let c = Coefficients { lambda_k, ..Coefficients::default() };

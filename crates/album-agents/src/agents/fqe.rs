@@ -4,14 +4,14 @@
 //! L(Q_i) = E[ w_i (Q_i(s,a) - y_i)^2 ],   y_i = clip( r + gamma m Qbar_i(s', a'), [least, greatest] )
 //! ```
 //!
-//! `a'` is the evaluated policy's action in `s'`; with the recorded action, Q is the value of the behaviour.
-//! `Qbar` is the network as of the last multiple of `target_every` steps: a sequence of regressions. `w_i` is
-//! how often the row's episode was drawn into the bootstrap resample of member `i`. It is 0 for about a third
-//! of the episodes, and rows without a gradient cost no backward pass. `least` and `greatest` are the bounds
-//! that the data's rewards imply for the value of any policy: clipping to them stops the targets of a policy
-//! far from the data from diverging.
+//! `a'` is the evaluated policy's action in `s'`; with the recorded action instead, Q is the value of the behaviour.
+//! `Qbar` is the network as of the last multiple of `target_every` steps, so the fit is a sequence of regressions.
+//! `w_i` is how many times the row's episode was drawn into member `i`'s bootstrap resample. It is 0 for about a
+//! third of the episodes, and rows without a gradient skip the backward pass. `least` and `greatest` bound the value
+//! of any policy, given the data's rewards; clipping to them keeps the targets of a policy far from the data from
+//! diverging.
 //!
-//! All members process the same batch in one pass. Not an agent: it has no policy.
+//! All members process the same batch in one pass. `Fqe` is not an agent: it has no policy.
 
 use crate::agent::{AgentError, NetworkState};
 use crate::algorithm::{Sizes, Stage};
@@ -28,7 +28,7 @@ use album_nn::{Mlp, Pool, Tape, Tensor, Var};
 /// Hyperparameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Networks, batches, discount.
+    /// Network sizes, batch size, discount.
     pub common: Common,
     /// Learning rate.
     pub lr: f64,
@@ -54,13 +54,13 @@ pub struct Fqe {
     tape: Tape,
 }
 
-/// The networks and the inputs they take.
+/// The networks and the encoding of their inputs.
 #[derive(Debug)]
 struct Critic {
     config: Config,
     encoding: Encoding,
     choices: Option<usize>,
-    /// The smallest and largest value that the data's rewards allow, scaled.
+    /// Smallest and largest value that the data's rewards allow, after scaling.
     range: [f32; 2],
 }
 
@@ -127,8 +127,8 @@ impl Fqe {
         &self.critic.config
     }
 
-    /// Step `step` of `total`, on a batch whose next actions are the evaluated policy's. `weights` has a row
-    /// for each of the batch, with a column for each member. Returns the loss.
+    /// Does step `step` of `total` on a batch whose next actions are the evaluated policy's. `weights` has one row
+    /// per batch row and one column per member. Returns the loss.
     pub fn update(&mut self, batch: &Batch, weights: &[f32], step: u64, total: u64) -> f64 {
         let config = &self.critic.config;
         if step.is_multiple_of(config.target_every) {
@@ -142,17 +142,17 @@ impl Fqe {
         f64::from(loss.item())
     }
 
-    /// All weights and moments.
+    /// Snapshot of all weights and optimiser moments.
     pub fn state(&self) -> Vec<NetworkState> {
         self.nets.state()
     }
 
-    /// Restores a state.
+    /// Restores a snapshot.
     pub fn load(&mut self, state: &[NetworkState]) -> Result<(), AgentError> {
         self.nets.load(state)
     }
 
-    /// The loss and its gradients, without an update.
+    /// Computes the loss and its gradients without an update.
     pub fn gradients(&mut self, batch: &Batch, weights: &[f32]) -> (f64, Vec<Tensor>) {
         let nets = [&self.nets[self.q], &self.nets[self.target]];
         let loss = self.critic.loss(self.tape.begin(), nets, batch, weights);
@@ -169,8 +169,8 @@ impl Fqe {
     }
 }
 
-/// The smallest and largest discounted return possible with rewards like the data's: a non-terminal reward
-/// may occur at every step, a terminal one only once.
+/// The smallest and largest discounted return possible with rewards like the data's: a non-terminal reward may occur
+/// at every step, a terminal one only once.
 pub fn value_range(data: &Dataset, gamma: f64) -> [f64; 2] {
     let sums = (0..data.len()).map(|transition| {
         let reward = f64::from(data.reward(transition));

@@ -1,4 +1,4 @@
-//! The exported form against the agent, on the same observations with the same noise.
+//! Compares an exported policy with its agent on the same observations and the same noise.
 
 use super::Format;
 use crate::error::Error;
@@ -11,31 +11,31 @@ use serde::Serialize;
 use std::io::Write;
 use std::process::Stdio;
 
-/// Below this, relative to the scores, the better of two candidates is a matter of rounding.
+/// If two candidates' scores differ by less than this, relatively, rounding decides which one is taken.
 const CLOSE: f32 = 1e-5;
-/// A larger difference is no rounding error: the exported form is another policy.
+/// A larger difference cannot be rounding: the exported policy is a different one.
 const MOST_DIFFERENCE: f64 = 1e-3;
-/// The exit code by which the script says that onnxruntime is missing.
+/// Exit code of the script if onnxruntime is missing.
 const MISSING: i32 = 42;
 const SCRIPT: &str = include_str!("onnx_run.py");
 
 /// How an exported policy compares with its agent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
-    /// What ran the file.
+    /// The runtime that executed the file.
     pub by: String,
-    /// Observations that were compared.
+    /// Number of observations compared.
     pub observations: usize,
-    /// The largest difference, in halves of the range of an action. For choices, 1 if any differs.
+    /// Largest difference, in units of half an action's range; for discrete actions 1 if any differs.
     pub max_difference: f64,
-    /// Observations that were left out, because two candidates or choices are equally good but for rounding.
+    /// Number of observations left out because two candidates or choices are tied up to rounding.
     pub close_calls: usize,
 }
 
 impl Checked {
-    /// Refuses a file that does something else than the agent.
+    /// Refuses a file whose policy differs from the agent's.
     pub(super) fn accepted(self) -> Result<Self, Error> {
-        // NaN must not pass.
+        // Written so that NaN fails.
         if self.max_difference <= MOST_DIFFERENCE {
             return Ok(self);
         }
@@ -47,8 +47,8 @@ impl Checked {
     }
 }
 
-/// Compares the bytes of an exported file with the agent on `n` random observations; the inner error says why that is not
-/// possible here.
+/// Compares an encoded policy with the agent on `n` random observations. The inner error says why the comparison
+/// cannot be made on this machine.
 pub fn check(
     agent: &Learner,
     policy: &PolicyFile,
@@ -88,7 +88,7 @@ pub fn check(
     for i in (0..n).filter(|&i| !close[i]) {
         for j in 0..a {
             let difference = f64::from(expected[i * a + j]) - f64::from(found[i * a + j]);
-            // NaN must not pass for agreement.
+            // NaN must not count as agreement.
             let difference = (difference / scale[j]).abs();
             max_difference = if difference <= max_difference { max_difference } else { difference };
         }
@@ -97,7 +97,7 @@ pub fn check(
     Ok(Ok(Checked { by, observations: n - close_calls, max_difference, close_calls }))
 }
 
-/// Half the range of each number of a decision.
+/// Half the range of each number in a decision.
 fn scale(actions: &ActionSpace, open_loop: usize) -> Vec<f64> {
     let one = match actions {
         ActionSpace::Discrete { .. } => vec![1.0],
@@ -109,16 +109,16 @@ fn scale(actions: &ActionSpace, open_loop: usize) -> Vec<f64> {
     one.repeat(open_loop)
 }
 
-/// Observations with the noise that the agent draws for them.
+/// Random observations, with the noise that the agent draws for them.
 struct Questions {
     observations: Vec<f32>,
     noise: Vec<f32>,
-    /// Of an observation, of its noise, of a decision.
+    /// Widths of an observation, of its noise and of a decision.
     widths: (usize, usize, usize),
 }
 
 impl Questions {
-    /// Spread like the data where the agent knows how, standard normal otherwise.
+    /// Normal observations, with the data's mean and scale if the agent standardises, else standard normal.
     fn new(recorded: &RecordedPolicy, n: usize) -> Self {
         let encoding = &recorded.encoding;
         let s = encoding.observation_dim();
@@ -137,14 +137,14 @@ impl Questions {
         Questions { observations, noise, widths: (s, z, decision) }
     }
 
-    /// What the agent does: every action of each decision.
+    /// The agent's decisions, with all actions of a chunk.
     fn asked(&self, agent: &Learner, recorded: &RecordedPolicy) -> Vec<f32> {
         let (s, _, a) = self.widths;
         let (n, h, dim) = (self.observations.len() / s, recorded.open_loop, recorded.actions.dim());
         let mut policy = agent.policy();
         let (mut decisions, mut actions) = (vec![0.0; n * a], Vec::new());
         for step in 0..h {
-            // Few at a time: an agent forgets plans when there are too many episodes.
+            // In small batches: an agent discards plans when too many episodes are open.
             for from in (0..n).step_by(512) {
                 let to = (from + 512).min(n);
                 let moments: Vec<Moment> = (from..to).map(|i| moment(i, step)).collect();
@@ -162,7 +162,7 @@ fn moment(i: usize, step: usize) -> Moment {
     Moment { episode: i as u64, step: step as u64 }
 }
 
-/// What onnxruntime does, with its version, or why it cannot run.
+/// The answers of onnxruntime and its version, or the reason why it cannot run.
 #[allow(clippy::type_complexity, reason = "an answer, or why there is none, or a failure")]
 fn run_onnx(bytes: &[u8], questions: &Questions) -> Result<Result<(String, Vec<f32>), String>, Error> {
     let python = match Python::find(None) {
@@ -188,7 +188,7 @@ fn run_onnx(bytes: &[u8], questions: &Questions) -> Result<Result<(String, Vec<f
         .map_err(failed)?;
     let mut stdin = child.stdin.take();
     let writer = std::thread::spawn(move || {
-        // A script that stops reading says why on its standard error.
+        // If the script stops reading, its standard error says why.
         if let Some(stdin) = &mut stdin {
             let _ = stdin.write_all(&input);
         }

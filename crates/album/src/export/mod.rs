@@ -1,9 +1,9 @@
-//! A policy in one file: everything from an observation to an action in physical units, without the dataset, the agent or
-//! this workspace.
+//! Exports a policy as one self-contained file that maps an observation to an action in physical units, without the
+//! dataset, the agent or this workspace.
 //!
-//! [`album_agents::RecordedPolicy`] is what an agent computed for one observation. `steps` makes the steps of a
-//! [`PolicyFile`] of it; that is the safetensors form, which the crate `album-policy` runs, and `onnx` writes the same steps
-//! as an ONNX model. Neither knows an agent.
+//! [`album_agents::RecordedPolicy`] records what an agent computes for one observation. `steps` turns it into the
+//! steps of a [`PolicyFile`], the safetensors form, which the crate `album-policy` runs; `onnx` writes the same steps
+//! as an ONNX model. Neither depends on a particular agent.
 
 mod check;
 mod onnx;
@@ -25,49 +25,49 @@ use std::path::{Path, PathBuf};
 pub use check::{Checked, check};
 pub use onnx::OPSET;
 
-/// How a policy is written.
+/// File format of an exported policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// For any runtime that reads ONNX.
+    /// ONNX, for any runtime that reads it.
     Onnx,
-    /// For the crate `album-policy` and `album act`.
+    /// Safetensors, for the crate `album-policy` and `album act`.
     Safetensors,
 }
 
-/// Which policy, and where to.
+/// Which policy to export, and where to.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The checkpoint of this step; otherwise the best or the latest one.
+    /// Step of the checkpoint; by default the best one, else the latest.
     pub step: Option<u64>,
-    /// How it is written.
+    /// File format.
     pub format: Format,
-    /// The file.
+    /// Output file.
     pub out: PathBuf,
-    /// Observations on which the file is compared with the agent.
+    /// Number of observations on which to compare the file with the agent.
     pub check: Option<usize>,
 }
 
-/// What was written.
+/// Summary of an export.
 #[derive(Clone, Debug, Serialize)]
 pub struct Exported {
-    /// The file.
+    /// The file written.
     pub file: PathBuf,
-    /// How it is written.
+    /// Its format.
     pub format: Format,
-    /// The version of ONNX's operators.
+    /// ONNX opset version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opset: Option<i64>,
-    /// What the policy takes.
+    /// Inputs of the policy.
     pub inputs: Vec<Port>,
-    /// What it returns.
+    /// Outputs of the policy.
     pub outputs: Vec<Port>,
-    /// The largest difference from the agent, in halves of the range of an action; `None` where nothing was compared.
+    /// Largest difference from the agent, in units of half an action's range; `None` if nothing was compared.
     pub max_difference: Option<f64>,
-    /// What was compared, where that was asked for.
+    /// Result of the comparison, if one was requested and made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checked: Option<Checked>,
-    /// Why nothing was compared, where that was asked for.
+    /// Why a requested comparison was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
 }
@@ -90,7 +90,7 @@ impl fmt::Display for Exported {
     }
 }
 
-/// An input or output.
+/// An input or output of the policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Port {
     /// Its name.
@@ -98,28 +98,28 @@ pub struct Port {
     /// `float32` or `int64`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Sizes after that of the batch.
+    /// Dimensions after the batch dimension.
     pub sizes: Vec<usize>,
 }
 
-/// Where a policy comes from.
+/// Provenance of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// What it learned to do.
+    /// Task that it was trained on.
     pub task: String,
-    /// The algorithm.
+    /// Name of the algorithm.
     pub agent: String,
-    /// The seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// Updates done.
+    /// Number of updates done.
     pub step: u64,
-    /// Names of the numbers in an observation; numbered where there are none.
+    /// Names of the observation dimensions; if empty, they are numbered.
     pub observations: Vec<String>,
-    /// Names of the numbers in an action or of choices; numbered where there are none.
+    /// Names of the action dimensions or of the discrete actions; if empty, they are numbered.
     pub actions: Vec<String>,
 }
 
-/// Writes the policy of a run into a file, which is replaced if it exists, or stays as it was if anything fails.
+/// Writes the policy of a run to a file. An existing file is replaced, and left untouched if anything fails.
 pub fn export(run: &Path, export: &Export) -> Result<Exported, Error> {
     let trained = Trained::open(run, export.step, &Resources::default())?;
     refuse_replacing(run, &export.out)?;
@@ -134,7 +134,7 @@ pub fn export(run: &Path, export: &Export) -> Result<Exported, Error> {
     };
     let policy = policy_file(&trained.agent, &about)?;
     let bytes = encode(&policy, export.format)?;
-    // Compared before it takes the place of anything.
+    // Compare before replacing an existing file.
     let (checked, skipped) = match export.check {
         None => (None, None),
         Some(n) => match check(&trained.agent, &policy, export.format, &bytes, n)? {
@@ -156,7 +156,7 @@ pub fn export(run: &Path, export: &Export) -> Result<Exported, Error> {
     })
 }
 
-/// Refuses to replace a file of the run itself: only another policy beside them.
+/// Refuses to overwrite a file of the run itself, unless that file is an exported policy.
 fn refuse_replacing(run: &Path, out: &Path) -> Result<(), Error> {
     let is_policy = out.extension().is_some_and(|end| end == "onnx" || end == "safetensors");
     let of_run = files::is_inside(out, run) && out.exists() && !is_policy;
@@ -169,7 +169,7 @@ fn refuse_replacing(run: &Path, out: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The policy of an agent, in all its parts.
+/// Converts an agent's policy into a [`PolicyFile`].
 pub fn policy_file(agent: &Learner, about: &About) -> Result<PolicyFile, Error> {
     let recorded = agent.recorded_policy();
     let steps::Built { graph, tensors, noise } = steps::build(&recorded)?;
@@ -205,7 +205,7 @@ pub fn policy_file(agent: &Learner, about: &About) -> Result<PolicyFile, Error> 
     })
 }
 
-/// The bytes of a policy's file.
+/// Encodes a policy in the given format.
 pub fn encode(policy: &PolicyFile, format: Format) -> Result<Vec<u8>, Error> {
     match format {
         Format::Safetensors => policy.to_bytes().map_err(|e| e.to_string()),

@@ -1,13 +1,13 @@
-//! ONNX by hand: the protobuf messages of a model (IR 8) and the operators of opset 17 that the steps of a policy need.
+//! A minimal ONNX writer: the protobuf messages of a model (IR 8), and the operators of opset 17 that policies need.
 
 use album_policy::{Actions, Function, Operator, PolicyFile, Reduction, Shape, Step};
 use std::collections::{BTreeMap, HashMap};
 
-/// The version of the operators.
+/// ONNX opset version.
 pub const OPSET: i64 = 17;
 const IR: i64 = 8;
 
-/// Bytes that a protobuf message may have.
+/// Maximum size of a protobuf message, in bytes.
 const MOST: usize = i32::MAX as usize;
 
 const FLOAT: i64 = 1;
@@ -75,7 +75,7 @@ fn tensor(name: &str, dims: &[usize], kind: i64, raw: &[u8]) -> Message {
     dims.int(2, kind).text(8, name).bytes(9, raw)
 }
 
-/// An input or output: its name, its type, and its sizes after the batch.
+/// An input or output: name, element type, and dimensions after the batch.
 fn port(name: &str, kind: i64, sizes: &[usize]) -> Message {
     let batch = Message::default().message(1, &Message::default().text(2, "batch"));
     let shape =
@@ -84,7 +84,8 @@ fn port(name: &str, kind: i64, sizes: &[usize]) -> Message {
     Message::default().text(1, name).message(2, &Message::default().message(1, &tensor))
 }
 
-/// A model of a policy: `observation` and, where it samples, `noise` in, `action` out, for any number of rows.
+/// Encodes a policy as a model with inputs `observation` and, if the policy samples, `noise`, and output `action`,
+/// for any batch size.
 pub(super) fn encode(file: &PolicyFile) -> Result<Vec<u8>, String> {
     let manifest = &file.manifest;
     let (dim, noise) = (manifest.observation_dim(), manifest.noise.len());
@@ -132,7 +133,7 @@ pub(super) fn encode(file: &PolicyFile) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The manifest, key by key: texts as they are, everything else as JSON.
+/// The manifest as key-value pairs: strings as they are, everything else as JSON.
 fn properties(file: &PolicyFile) -> Result<BTreeMap<String, String>, String> {
     let manifest = serde_json::to_value(&file.manifest).map_err(|e| e.to_string())?;
     let entries = manifest.as_object().into_iter().flatten();
@@ -146,11 +147,11 @@ struct Nodes<'a> {
     shapes: &'a [Shape],
     nodes: Vec<Message>,
     tensors: Vec<Message>,
-    /// The results of all steps.
+    /// Names of the results of all steps.
     names: Vec<String>,
-    /// Tensors of numbers by their bits.
+    /// Constant tensors by their bits, so that equal ones are shared.
     numbers: HashMap<(Vec<i64>, bool), String>,
-    /// How many rows there are, by the rows for each observation.
+    /// Tensors that hold the batch's row count, keyed by rows per observation.
     rows: HashMap<usize, String>,
     count: usize,
 }
@@ -161,7 +162,7 @@ impl Nodes<'_> {
         self.tensors.push(tensor(name, dims, FLOAT, &raw));
     }
 
-    /// A number as a tensor.
+    /// A scalar constant.
     fn number(&mut self, x: f32) -> String {
         let key = (vec![i64::from(x.to_bits())], true);
         if let Some(name) = self.numbers.get(&key) {
@@ -172,7 +173,7 @@ impl Nodes<'_> {
         self.numbers.entry(key).or_insert(name).clone()
     }
 
-    /// Integers as a tensor.
+    /// An integer constant.
     fn integers(&mut self, x: &[i64]) -> String {
         let key = (x.to_vec(), false);
         if let Some(name) = self.numbers.get(&key) {
@@ -184,7 +185,7 @@ impl Nodes<'_> {
         self.numbers.entry(key).or_insert(name).clone()
     }
 
-    /// Adds a node; the name of its result.
+    /// Adds a node; returns the name of its result.
     fn node(
         &mut self,
         kind: &str,
@@ -205,13 +206,13 @@ impl Nodes<'_> {
         self.node(kind, inputs, &[], None)
     }
 
-    /// `kind(x, number)`.
+    /// Applies a binary operator to `x` and a scalar constant.
     fn with(&mut self, kind: &str, x: &str, number: f32) -> String {
         let number = self.number(number);
         self.op(kind, &[x, &number])
     }
 
-    /// As many rows of this shape as there are.
+    /// Reshapes each row to `sizes`; the number of rows is inferred.
     fn reshape(&mut self, x: &str, sizes: &[i64], output: Option<&str>) -> String {
         let shape = self.integers(&[&[-1], sizes].concat());
         self.node("Reshape", &[x, &shape], &[], output)
@@ -222,13 +223,13 @@ impl Nodes<'_> {
         self.node(kind, &[x], &attributes, None)
     }
 
-    /// The index of the largest entry of each row, the first of equals.
+    /// Index of the largest entry in each row; the first one on ties.
     fn largest(&mut self, x: &str, keep: bool) -> String {
         let attributes = [("axis", Attribute::Int(1)), ("keepdims", Attribute::Int(keep.into()))];
         self.node("ArgMax", &[x], &attributes, None)
     }
 
-    /// The candidate of each observation that `index`, a column, names.
+    /// Picks one candidate per observation; `index` is a column of candidate numbers.
     fn pick(&mut self, candidates: usize, index: &str) -> String {
         let Shape { rows, cols } = self.shapes[candidates];
         let name = self.names[candidates].clone();
@@ -236,7 +237,7 @@ impl Nodes<'_> {
         self.node("GatherND", &[&table, index], &[("batch_dims", Attribute::Int(1))], None)
     }
 
-    /// A single row, repeated to the height of step `like`.
+    /// Repeats a single row to the number of rows of step `like`.
     fn spread(&mut self, part: usize, like: usize) -> String {
         let (row, cols, rows) = (self.names[part].clone(), self.shapes[part].cols, self.shapes[like].rows);
         let height = match self.rows.get(&rows.unwrap_or(0)) {
@@ -253,7 +254,7 @@ impl Nodes<'_> {
         self.op("Expand", &[&row, &shape])
     }
 
-    /// Adds the nodes of a step; the name of its result.
+    /// Adds the nodes of a step; returns the name of its result.
     fn step(&mut self, step: &Step, last: bool) -> Result<String, String> {
         let name = |nodes: &Self, i: usize| nodes.names[i].clone();
         Ok(match step {
@@ -358,7 +359,7 @@ impl Nodes<'_> {
                 let sums = self.op("CumSum", &[&weights, &axis]);
                 let total = self.reduce("ReduceMax", &sums, true);
                 let threshold = self.op("Mul", &[&uniform, &total]);
-                // As many sums as are not above the threshold come before the one that is drawn.
+                // The index drawn is the number of cumulative sums that do not exceed the threshold.
                 let below = self.op("LessOrEqual", &[&sums, &threshold]);
                 let below = self.node("Cast", &[&below], &[("to", Attribute::Int(INT64))], None);
                 let count = self.op("ReduceSum", &[&below, &axis]);
@@ -392,8 +393,8 @@ impl Nodes<'_> {
                 let tanh = self.op("Tanh", &[&softplus]);
                 self.op("Mul", &[x, &tanh])
             }
-            // Gelu itself came with opset 20. Its tanh form, x / 2 (1 + tanh(sqrt(2 / pi) x (1 + 0.044715 x x))), in the order
-            // of operations that onnxruntime recognises and makes one kernel of.
+            // ONNX has a Gelu operator only from opset 20 on. This is its tanh form, x / 2 (1 + tanh(sqrt(2 / pi) x
+            // (1 + 0.044715 x x))), in the order of operations that onnxruntime fuses into one kernel.
             Function::Gelu => {
                 let scaled = self.with("Mul", x, 0.044_715);
                 let square = self.op("Mul", &[&scaled, x]);

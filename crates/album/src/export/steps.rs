@@ -1,4 +1,4 @@
-//! From what an agent computed for one observation to the steps of a policy file.
+//! Turns the recorded computation of an agent's policy into the steps of a policy file.
 
 use crate::error::Error;
 use album_agents::{Aggregate, Mark, RecordedPolicy};
@@ -7,14 +7,14 @@ use album_nn::{Activation, Binary, MlpSpec, NORM_EPSILON, Origin, Reduce, Unary}
 use album_policy::{Function, Graph, Noise, Operator, Reduction, Step, Tensors};
 use std::collections::HashMap;
 
-/// Steps, their tensors and the noise that they draw.
+/// The steps, their tensors and the noise they consume.
 pub(super) struct Built {
     pub graph: Graph,
     pub tensors: Tensors,
     pub noise: Noise,
 }
 
-/// Writes a policy out, step by step.
+/// Builds the steps of a policy.
 pub(super) fn build(policy: &RecordedPolicy) -> Result<Built, Error> {
     let values = &policy.recording.values;
     let mut varies: Vec<bool> = Vec::with_capacity(values.len());
@@ -55,7 +55,7 @@ pub(super) fn build(policy: &RecordedPolicy) -> Result<Built, Error> {
             builder.places.insert(i, observation);
         }
     }
-    // In order, so that no value needs one that is not there yet; those that nobody needs are left out.
+    // Values are visited in order, so operands come first; unused values are left out.
     let needed = builder.needed();
     for i in needed {
         let place = builder.value(i)?;
@@ -69,16 +69,16 @@ pub(super) fn build(policy: &RecordedPolicy) -> Result<Built, Error> {
 
 struct Builder<'a> {
     policy: &'a RecordedPolicy,
-    /// Whether a value depends on the observation or on noise.
+    /// Whether each value depends on the observation or on noise.
     varies: Vec<bool>,
-    /// Where the noise of a value begins among all numbers of its kind.
+    /// Offset of each value's noise among all noise of the same kind.
     noise_at: HashMap<usize, usize>,
     noise: Noise,
     steps: Vec<Step>,
     tensors: Tensors,
-    /// The steps of values.
+    /// Step of each value built so far.
     places: HashMap<usize, usize>,
-    /// The steps of constants, by their bits.
+    /// Steps of constants by their bits, so that equal ones are shared.
     constants: HashMap<Vec<u32>, usize>,
 }
 
@@ -88,7 +88,7 @@ impl Builder<'_> {
         self.steps.len() - 1
     }
 
-    /// One row for all observations.
+    /// A constant row, the same for all observations.
     fn constant(&mut self, row: &[f32]) -> usize {
         let bits: Vec<u32> = row.iter().map(|x| x.to_bits()).collect();
         if let Some(&place) = self.constants.get(&bits) {
@@ -105,7 +105,7 @@ impl Builder<'_> {
         self.push(Step::Combine { f, a, b })
     }
 
-    /// What networks see: standardised, with Fourier features behind.
+    /// The networks' input: the standardised observation, followed by its Fourier features.
     fn encoded(&mut self) -> usize {
         let encoding = &self.policy.encoding;
         let mut x = self.push(Step::Observation);
@@ -127,7 +127,7 @@ impl Builder<'_> {
         let sin = self.push(Step::Map { x: phase, f: Function::Sin });
         let cos = self.push(Step::Map { x: phase, f: Function::Cos });
         let both = self.push(Step::Concat { parts: vec![sin, cos] });
-        // Networks see the sine and the cosine of each frequency side by side.
+        // The networks expect the sine and the cosine of each frequency next to each other.
         let mut order = vec![0.0; 4 * count * count];
         for w in 0..count {
             order[w * 2 * count + 2 * w] = 1.0;
@@ -162,7 +162,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The step of a value whose operands have theirs.
+    /// Adds the step of a value whose operands already have theirs.
     fn value(&mut self, i: usize) -> Result<usize, Error> {
         let policy = self.policy;
         let value = &policy.recording.values[i];
@@ -229,7 +229,7 @@ impl Builder<'_> {
         Ok(self.push(step))
     }
 
-    /// The name of the kernel that picks `count` of `inputs` columns.
+    /// Name of a kernel matrix that selects `count` columns out of `inputs`.
     fn selection(&mut self, inputs: usize, from: usize, count: usize) -> String {
         let mut kernel = vec![0.0; inputs * count];
         (0..count).for_each(|i| kernel[(from + i) * count + i] = 1.0);
@@ -238,7 +238,7 @@ impl Builder<'_> {
         name
     }
 
-    /// Layer normalisation without parameters.
+    /// Layer normalisation without learned parameters.
     fn norm(&mut self, x: usize, epsilon: f32, cols: usize) -> Step {
         let [scale, shift] = [("ones", 1.0), ("zeros", 0.0)].map(|(name, fill)| {
             let name = format!("norm/{name}{cols}");
@@ -248,7 +248,7 @@ impl Builder<'_> {
         Step::Norm { x, epsilon, scale, shift }
     }
 
-    /// A network, member by member: dense, activation, layer normalisation, and a last dense layer.
+    /// A network, for each member: dense, activation, layer normalisation, ..., and a final dense layer.
     fn network(&mut self, net: usize, x: usize) -> usize {
         let mlp = &self.policy.recording.nets[net];
         let MlpSpec { hidden, activation, layer_norm, bias, members, .. } = mlp.spec();
@@ -294,7 +294,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Brings a decision to its physical units, and never beyond their bounds.
+    /// Scales a decision to physical units and clips it to their bounds.
     fn physical(&mut self, decided: usize) {
         let ActionSpace::Continuous { low, high } = &self.policy.actions else { return };
         let unit = self.push(Step::Clip { x: decided, low: -1.0, high: 1.0 });

@@ -1,4 +1,4 @@
-//! Fitting the ensemble to episodes, for the behaviour and then for the policy.
+//! Fits the FQE ensemble to episodes: first to the behaviour policy, then to the evaluated policy.
 
 use super::policy::PolicyActions;
 use crate::error::Error;
@@ -9,25 +9,25 @@ use album_data::{Batch, Dataset, Sampler, SegmentConfig, Segments, View};
 use album_nn::Pool;
 use album_train::StopFlag;
 
-/// Rows of one pass over all of the data.
+/// Batch size of a full pass over the data.
 const ROWS: usize = 4096;
-/// Steps between two looks at the flag.
+/// Number of steps between two checks of the stop flag.
 const LOOK: u64 = 50;
 
-/// Whose value is estimated.
+/// The policy whose value is estimated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Whose<'a> {
-    /// That of those who recorded the data.
+    /// The policy that recorded the data.
     Behaviour,
-    /// That of a policy.
+    /// The policy under evaluation, given by its actions.
     Policy(&'a PolicyActions),
 }
 
-/// The ensemble with its data.
+/// The ensemble and the data it is fitted to.
 pub(crate) struct Fitting<'d> {
     data: &'d Dataset,
     fqe: Fqe,
-    /// How often each episode is in the resample of each member.
+    /// How many times each episode occurs in each member's bootstrap resample.
     resamples: Vec<f32>,
     segments: Segments,
     batch: Batch,
@@ -56,22 +56,22 @@ impl<'d> Fitting<'d> {
         self.fqe.config().ensemble
     }
 
-    /// Whether an episode is in the resample of a member.
+    /// Whether a member's bootstrap resample contains the episode.
     pub fn learned_from(&self, episode: usize, member: usize) -> bool {
         self.resamples[episode * self.members() + member] > 0.0
     }
 
-    /// The networks as they are.
+    /// Snapshot of the networks.
     pub fn state(&self) -> Vec<NetworkState> {
         self.fqe.state()
     }
 
-    /// Goes back to networks as they were.
+    /// Restores a snapshot.
     pub fn load(&mut self, state: &[NetworkState]) -> Result<(), Error> {
         Ok(self.fqe.load(state)?)
     }
 
-    /// Goes on from what was fitted before.
+    /// Runs `updates` gradient steps, continuing from the current networks.
     pub fn fit(
         &mut self,
         whose: Whose<'_>,
@@ -98,7 +98,7 @@ impl<'d> Fitting<'d> {
                 let weights = &mut weights[row * members..][..members];
                 weights.copy_from_slice(drawn);
                 match whose {
-                    // Nobody knows what the behaviour would have done after a recording was cut.
+                    // After a truncated recording the behaviour's next action is unknown, so there is no target.
                     Whose::Behaviour if place.left == 1 && self.batch.masks()[row] > 0.0 => weights.fill(0.0),
                     Whose::Behaviour => {}
                     Whose::Policy(actions) => {
@@ -118,7 +118,7 @@ impl<'d> Fitting<'d> {
         Ok(())
     }
 
-    /// Q of every member at every transition.
+    /// Q of every member at every recorded transition.
     pub fn q_recorded(&mut self) -> Vec<f32> {
         let data = self.data;
         let mut q = Vec::with_capacity(data.len() * self.members());
@@ -132,12 +132,12 @@ impl<'d> Fitting<'d> {
         q
     }
 
-    /// Q of every member at pairs that were never recorded.
+    /// Q of every member at arbitrary state-action pairs.
     pub fn q(&mut self, states: View<'_>, actions: View<'_>) -> Vec<f32> {
         self.fqe.q(states, actions)
     }
 
-    /// The policy's value in every state by every member: the mean of Q over its draws.
+    /// The policy's value in every state, per member: the mean of Q over the sampled actions.
     pub fn v(&mut self, actions: &PolicyActions) -> Vec<f32> {
         let (data, dim, width) = (self.data, self.data.observation_dim(), self.data.action_dim());
         let observations: Vec<f32> = data.states().flatten().copied().collect();

@@ -1,7 +1,7 @@
-//! Importance sampling, where actions are choices.
+//! Importance sampling estimates, for discrete actions.
 //!
-//! With `rho_t = pi(a_t|s_t) / mu(a_t|s_t)`, `w_t = rho_0 ... rho_t`, and the values of the fitted ensemble behind the end of
-//! a recording that was cut at `h` (0 where the task was over):
+//! Let `rho_t = pi(a_t|s_t) / mu(a_t|s_t)` and `w_t = rho_0 ... rho_t`. Where a recording was truncated at step `h`,
+//! the fitted ensemble's `V(s_h)` stands for the rest; it is 0 where the task ended.
 //!
 //! ```text
 //! G    = sum_(t<h) gamma^t r_t + gamma^h V(s_h)
@@ -20,40 +20,41 @@ use album_data::{Dataset, Sampler, Segments, View};
 use album_nn::Pool;
 use serde::{Deserialize, Serialize};
 
-/// Steps that a behaviour is cloned for.
+/// Number of gradient steps for cloning the behaviour.
 const CLONING: u64 = 3000;
-/// A sample collapses where fewer episodes than this, or this share of them, carry the weights.
+/// The sample counts as collapsed if the effective sample size is below this number of episodes or this fraction of
+/// them.
 const FEW: (f64, f64) = (10.0, 0.1);
-/// No estimated propensity is below this.
+/// Lower bound on estimated propensities, so that ratios stay finite.
 const LEAST: f64 = 1e-3;
 
-/// Where the probabilities of recorded choices are from.
+/// Source of the behaviour's action probabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Propensities {
-    /// A column of the log.
+    /// Read from a column of the log.
     Logged,
-    /// A network that clones the behaviour.
+    /// Estimated by a behaviour-cloning network.
     Estimated,
 }
 
-/// Estimates by importance sampling.
+/// Off-policy estimates by importance sampling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Importance {
-    /// Where the probabilities of recorded choices are from.
+    /// Source of the behaviour's action probabilities.
     pub propensities: Propensities,
-    /// Episodes that carry the weights.
+    /// Effective sample size (ESS), in episodes.
     pub effective_sample_size: f64,
-    /// Weighted importance sampling; `null` where no episode has a weight.
+    /// Weighted importance sampling; `null` if every episode has weight 0.
     pub wis: Option<Estimate>,
     /// Per-decision importance sampling.
     pub pdis: Estimate,
-    /// Doubly robust.
+    /// Doubly robust estimate.
     pub dr: Estimate,
 }
 
 impl Importance {
-    /// Says that the sample has collapsed.
+    /// A warning if the effective sample size has collapsed.
     pub fn warning(&self, episodes: usize) -> Option<String> {
         let size = self.effective_sample_size;
         (size < FEW.0.max(FEW.1 * episodes as f64)).then(|| {
@@ -65,16 +66,16 @@ impl Importance {
     }
 }
 
-/// What the fitted ensemble says, as means over its members.
+/// Values of the fitted ensemble, averaged over its members.
 pub(crate) struct Fitted<'a> {
     pub actions: &'a PolicyActions,
-    /// Of every transition.
+    /// Q of every transition.
     pub q: &'a [f64],
-    /// Of every state.
+    /// V of every state.
     pub v: &'a [f64],
 }
 
-/// Refuses what is no probability of each recorded choice.
+/// Refuses propensities that are not one valid probability per transition.
 pub(crate) fn check(propensities: &[f64], transitions: usize) -> Result<(), Error> {
     if propensities.len() != transitions {
         return Err(Error::Load(format!(
@@ -92,7 +93,7 @@ pub(crate) fn check(propensities: &[f64], transitions: usize) -> Result<(), Erro
     }
 }
 
-/// The probabilities of recorded choices by a network that clones the behaviour.
+/// Propensities of the recorded actions, estimated by behaviour cloning.
 pub(crate) fn estimated(data: &Dataset, common: &Common, seed: u64, pool: &Pool) -> Result<Vec<f64>, Error> {
     let common = Common { lr_decay: Decay::Cosine, ..common.clone() };
     let mut clone = Learner::new(&bc::Config { common, ..bc::Config::default() }, data, CLONING, seed, pool)?;
@@ -117,7 +118,7 @@ pub(crate) fn estimated(data: &Dataset, common: &Common, seed: u64, pool: &Pool)
     Ok(probabilities)
 }
 
-/// All estimates.
+/// Computes all estimates.
 pub(crate) fn measure(
     data: &Dataset,
     gamma: f64,
@@ -144,7 +145,7 @@ pub(crate) fn measure(
         (weights > 0.0).then(|| sum / weights)
     };
     let wis = weighted(&mut (0..episodes.len())).map(|mean| {
-        // A resample in which no episode has a weight says nothing new.
+        // If every weight in a resample is 0, fall back to the mean.
         let again = |drawn: &[usize]| weighted(&mut drawn.iter().copied()).unwrap_or(mean);
         let [low, high] = bootstrap(episodes.len(), seed, again);
         Estimate { mean, low, high }
@@ -160,7 +161,7 @@ pub(crate) fn measure(
     }
 }
 
-/// One episode's part in each estimate.
+/// One episode's contribution to each estimate.
 struct Episode {
     weight: f64,
     total: f64,

@@ -1,4 +1,4 @@
-//! Means with 95 % intervals, from values of episodes by every member of an ensemble.
+//! Means with 95 % intervals, from per-episode values of every ensemble member.
 
 use super::unseen::Unseen;
 use album_base::rng;
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// The lower end of the interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// With room for another estimate, so far apart from this one, and for what was never seen.
+    /// Widens the interval to include a second estimate at distance `apart`, and the bounds on unseen behaviour.
     pub(crate) fn widened(self, apart: f64, unseen: &Unseen) -> Self {
         let other = self.mean + apart;
         Estimate {
@@ -27,7 +27,7 @@ impl Estimate {
     }
 }
 
-/// Values of episodes: a row for each of them, a column for each member.
+/// Values per episode (rows) and ensemble member (columns).
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     pub members: usize,
@@ -41,24 +41,24 @@ impl Values {
         Values { members, values: values.collect() }
     }
 
-    /// The mean of the members, by episode.
+    /// Mean over the members, for each episode.
     pub fn by_episode(&self) -> Vec<f64> {
         self.values.chunks_exact(self.members).map(mean).collect()
     }
 
-    /// The mean over the episodes, by member.
+    /// Mean over the episodes, for each member.
     pub fn by_member(&self) -> Vec<f64> {
         let of = |member| self.values.iter().skip(member).step_by(self.members).copied().collect::<Vec<_>>();
         (0..self.members).map(|member| mean(&of(member))).collect()
     }
 
-    /// Their differences, member by member.
+    /// Differences, member by member.
     pub fn minus(&self, other: &Self) -> Self {
         Values::new(self.members, self.values.iter().zip(&other.values).map(|(x, y)| x - y))
     }
 
-    /// The mean. Its interval has two parts, added as squares: Student's for the spread of the members, each of which
-    /// learned from another resample of the episodes, and the percentiles of a bootstrap over the episodes' values.
+    /// The mean with its interval. Two half-widths are added in quadrature: Student's t interval over the members,
+    /// each trained on its own bootstrap resample, and a percentile bootstrap over the episodes.
     pub fn estimate(&self, seed: u64) -> Estimate {
         let (episodes, members) = (self.by_episode(), self.by_member());
         let mean = mean(&episodes);
@@ -70,7 +70,7 @@ impl Values {
     }
 }
 
-/// The 2.5th and 97.5th percentile of a statistic of episodes that are drawn again, with replacement.
+/// The 2.5th and 97.5th percentile of a statistic under a bootstrap over `n` episodes.
 pub(crate) fn bootstrap(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> f64) -> [f64; 2] {
     let mut draw = rng::stream(seed, "fqe bootstrap");
     let mut drawn = vec![0; n];
@@ -84,7 +84,7 @@ pub(crate) fn bootstrap(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> f64
     [quantile(&answers, 0.025), quantile(&answers, 0.975)]
 }
 
-/// A quantile of sorted numbers, interpolated.
+/// Quantile of sorted numbers, by linear interpolation.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let at = q * last as f64;
@@ -96,16 +96,16 @@ pub(crate) fn mean(x: &[f64]) -> f64 {
     x.iter().sum::<f64>() / x.len().max(1) as f64
 }
 
-/// The standard deviation of a sample; 0 of one number.
+/// Sample standard deviation; 0 for a single number.
 pub(crate) fn deviation(x: &[f64]) -> f64 {
     let centre = mean(x);
     (x.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / x.len().saturating_sub(1).max(1) as f64).sqrt()
 }
 
-/// The 97.5 % point of Student's distribution.
+/// The 97.5 % quantile of Student's t distribution.
 fn student(degrees: usize) -> f64 {
     const POINTS: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    // From 11 degrees on within 0.02 of the exact point.
+    // From 11 degrees of freedom on, within 0.02 of the exact quantile.
     POINTS.get(degrees.saturating_sub(1)).copied().unwrap_or(1.96 + 2.5 / degrees as f64)
 }
 
@@ -115,13 +115,13 @@ mod tests {
 
     #[test]
     fn an_interval_has_the_spread_of_episodes_and_of_members() {
-        // Members agree, episodes differ: the standard error of the mean.
+        // Members agree and episodes differ: the interval follows from the standard error of the mean.
         let episodes = Values::new(2, (0..400).map(|i| f64::from(i / 2 % 10)));
         let estimate = episodes.estimate(0);
         let error = deviation(&episodes.by_episode()) / 200f64.sqrt();
         assert_eq!(estimate.mean, 4.5);
         assert!((estimate.high - 4.5 - 1.96 * error).abs() < 0.1 * error, "{estimate:?} {error}");
-        // Episodes agree, members differ: Student's interval.
+        // Episodes agree and members differ: Student's t interval.
         let members = Values::new(5, (0..500).map(|i| f64::from(i % 5)));
         let estimate = members.estimate(0);
         assert!((estimate.mean - 2.0).abs() < 1e-12);

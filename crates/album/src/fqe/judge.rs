@@ -1,4 +1,4 @@
-//! The behaviour, whose return is known, and then any number of policies on the same data.
+//! Fits the behaviour, whose return is known, once, and then evaluates any number of policies on the same data.
 
 use super::fit::{Fitting, Whose};
 use super::importance::{self, Fitted};
@@ -18,14 +18,15 @@ use album_data::{ActionSpace, Dataset, View};
 use album_nn::Pool;
 use album_train::StopFlag;
 
-/// Fewer episodes say nothing about the spread between episodes.
+/// Minimum number of episodes: with fewer, the spread between episodes cannot be estimated.
 const FEWEST: usize = 5;
-/// With fewer episodes an interval is a rough one.
+/// Below this number of episodes a warning says that the interval is rough.
 const FEW: usize = 20;
-/// Updates of each of the two fits: regressions until what the first one started from counts less than 2 %.
+/// Range of the default number of updates per fit. Within it, there are enough regressions for the initial Q to
+/// contribute less than 2 %.
 const UPDATES: [u64; 2] = [5_000, 50_000];
 
-/// Data with the value of its behaviour, estimated and observed. Judges any number of policies on it.
+/// A dataset with the estimated and the observed value of its behaviour; evaluates any number of policies on it.
 ///
 /// ```
 /// use album::Dataset;
@@ -46,16 +47,16 @@ pub struct Judge<'d> {
     updates: u64,
     pool: Pool,
     fitting: Fitting<'d>,
-    /// The networks of the behaviour, from which those of every policy start.
+    /// The networks fitted to the behaviour; every policy's fit starts from them.
     start: Vec<NetworkState>,
-    /// Episodes with transitions.
+    /// Episodes that have at least one transition.
     episodes: Vec<usize>,
     values: Values,
     behaviour: Behaviour,
-    /// The return of every episode, and the mean weight of estimates in it.
+    /// Observed return of every episode, and the mean weight of estimates in it.
     observed: Vec<f64>,
     tail: f64,
-    /// The probabilities of recorded choices.
+    /// Probabilities of the recorded actions, and where they come from.
     propensities: Option<(Propensities, Vec<f64>)>,
 }
 
@@ -69,8 +70,8 @@ impl std::fmt::Debug for Judge<'_> {
 }
 
 impl<'d> Judge<'d> {
-    /// Estimates the value of the behaviour. `propensities` are the probabilities of recorded choices, transition by
-    /// transition, where they are known.
+    /// Fits the behaviour. `propensities` are the probabilities of the recorded discrete actions, one per transition,
+    /// if they are known.
     pub fn new(
         data: &'d Dataset,
         propensities: Option<Vec<f64>>,
@@ -84,7 +85,7 @@ impl<'d> Judge<'d> {
         Ok(self.judge(agent, &StopFlag::new(), &mut |_, _| {})?.evaluation)
     }
 
-    /// Gradient steps of each fit.
+    /// Number of gradient steps per fit.
     pub fn updates(&self) -> u64 {
         self.updates
     }
@@ -232,7 +233,7 @@ impl<'d> Judge<'d> {
     }
 }
 
-/// Refuses what says nothing, before anything is fitted.
+/// Refuses data or settings that cannot give an estimate, before anything is fitted.
 fn check(episodes: usize, settings: &Settings) -> Result<(), Error> {
     if episodes < FEWEST {
         return Err(Error::Load(format!(
@@ -252,19 +253,19 @@ fn check(episodes: usize, settings: &Settings) -> Result<(), Error> {
     Ok(())
 }
 
-/// The means of the members.
+/// Means over the members.
 fn means(all: &[f32], members: usize) -> Vec<f64> {
     let of = |members: &[f32]| mean(&members.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
     all.chunks_exact(members).map(of).collect()
 }
 
-/// What every member says at one place.
+/// The values of all members at index `at`.
 fn row(all: &[f32], at: usize, members: usize) -> Vec<f64> {
     all[at * members..][..members].iter().map(|&x| f64::from(x)).collect()
 }
 
-/// The discounted return of an episode, and the weight of an estimate in it. Where the recording was cut, the value of its
-/// last recorded pair stands for the rest.
+/// The discounted return of an episode, and the weight of an estimate in it. If the recording was truncated, Q of its
+/// last recorded pair stands for the remaining return.
 fn observed(data: &Dataset, gamma: f64, episode: usize, q: impl Fn(usize) -> f64) -> (f64, f64) {
     let (rewards, masks) = (data.episode_rewards(episode), data.episode_masks(episode));
     let goal = masks.iter().position(|&mask| mask == 0.0);
@@ -280,7 +281,7 @@ fn observed(data: &Dataset, gamma: f64, episode: usize, q: impl Fn(usize) -> f64
     }
 }
 
-/// Temporal differences of members on episodes outside of their resamples; on all episodes where there are none.
+/// TD errors of each member on the episodes outside its bootstrap resample, or on all episodes if there are none.
 fn td_error(data: &Dataset, gamma: f64, fitting: &Fitting<'_>, q: &[f32], v: &[f32]) -> TdError {
     let members = fitting.members();
     let collect = |all: bool| {
@@ -302,7 +303,7 @@ fn td_error(data: &Dataset, gamma: f64, fitting: &Fitting<'_>, q: &[f32], v: &[f
         .unwrap_or(TdError { mean_absolute: f64::NAN, root_mean_square: f64::NAN })
 }
 
-/// The agent's own mean value of its policy at initial states.
+/// The agent's own estimate of its policy's value, averaged over initial states.
 fn agent_value(
     agent: &mut Learner,
     data: &Dataset,

@@ -1,17 +1,17 @@
-//! Is a policy any good? Fitted Q evaluation on episodes that training did not see, beside the same estimate of what is
-//! known: the return of the behaviour.
+//! Is a policy any good? Fitted Q evaluation on episodes that training did not see. The same estimator is applied to
+//! the behaviour, whose return is known, as a calibration.
 //!
 //! ```text
 //! policy     the policy's actions in all states of the data
-//! fit        the ensemble, for the behaviour and then for the policy
-//! judge      the behaviour, once, and then any number of policies
-//! interval   means with their intervals
-//! verdict    the rule
-//! importance importance sampling, where actions are choices
-//! neighbours the nearest recorded pairs
-//! support    distances from the data
-//! unseen     walks over recorded steps, and what the interval must allow for behind them
-//! page       the part of a run's report
+//! fit        fits the ensemble to the behaviour, then to the policy
+//! judge      fits the behaviour once, then evaluates any number of policies
+//! interval   means with 95 % intervals
+//! verdict    the rule that turns the numbers into a verdict
+//! importance importance sampling, for discrete actions
+//! neighbours nearest recorded state-action pairs
+//! support    distances of the policy from the data
+//! unseen     walks over recorded steps, and how much they widen the interval
+//! page       the section of the run's report
 //! ```
 
 mod fit;
@@ -47,145 +47,146 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const FILE: &str = "fqe.json";
-/// How a policy is evaluated.
+/// Settings of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Members of the ensemble, at least 2.
+    /// Number of ensemble members, at least 2.
     pub ensemble: usize,
-    /// Gradient steps for the behaviour, and as many for the policy; chosen from the discount where there is none.
+    /// Gradient steps for the behaviour, and again for the policy; derived from the discount if `None`.
     pub updates: Option<u64>,
-    /// The agent's networks, batches and discount. The scale of rewards is chosen from the data, observations are
-    /// standardised, and the learning rate falls along a cosine.
+    /// Network sizes, batch size and discount, as for the agent. The reward scale is derived from the data,
+    /// observations are standardised, and the learning rate follows a cosine decay.
     pub common: Common,
     /// The master seed.
     pub seed: u64,
-    /// Worker threads; no result depends on them. 0 means all processors.
+    /// Number of worker threads; 0 means all processors. Results do not depend on it.
     pub threads: usize,
 }
 
 impl Settings {
-    /// Those that suit an agent with these hyperparameters.
+    /// Default settings for an agent with these hyperparameters.
     pub fn of(common: Common) -> Self {
         Settings { ensemble: 5, updates: None, common, seed: 0, threads: 0 }
     }
 }
 
-/// What to evaluate of a run, and on which data.
+/// Which checkpoint of a run to evaluate, and on which data.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Other data than the run's held-out episodes.
+    /// Data to use instead of the run's held-out episodes.
     pub data: Option<Source>,
-    /// The checkpoint of this step; the one that `album eval` takes where there is none.
+    /// Step of the checkpoint; by default the one that `album eval` uses.
     pub step: Option<u64>,
-    /// The column with the probabilities of recorded choices.
+    /// Column with the probabilities of the recorded actions.
     pub propensity: Option<String>,
-    /// Members of the ensemble; 5 where there is none.
+    /// Number of ensemble members; 5 by default.
     pub ensemble: Option<usize>,
-    /// Gradient steps of each fit.
+    /// Number of gradient steps per fit.
     pub updates: Option<u64>,
     /// The master seed.
     pub seed: u64,
 }
 
-/// What a policy is worth, as far as data can tell. Values are discounted sums of rewards from initial states, in units of
-/// the data's rewards.
+/// The evaluation of a policy. Values are discounted sums of rewards from initial states, in units of the data's
+/// rewards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// The problem, the agent and the checkpoint.
+    /// Task, agent and checkpoint.
     #[serde(flatten)]
     pub subject: Subject,
-    /// The discount of all values, the observed return included.
+    /// Discount of all values, including the observed return.
     pub gamma: f64,
-    /// Episodes that were used.
+    /// Number of episodes used.
     pub episodes: usize,
-    /// Their transitions.
+    /// Number of transitions in them.
     pub transitions: usize,
-    /// Members of the ensemble.
+    /// Number of ensemble members.
     pub ensemble: usize,
-    /// Gradient steps of each fit.
+    /// Number of gradient steps per fit.
     pub updates: u64,
-    /// The value of the policy.
+    /// Estimated value of the policy.
     pub policy: Estimate,
-    /// The calibration row.
+    /// The behaviour's value, estimated and observed, as a calibration.
     pub behaviour: Behaviour,
-    /// Policy minus behaviour by the same ensemble.
+    /// Policy minus behaviour, by the same ensemble.
     pub difference: Estimate,
-    /// What helps to read the numbers, and is no estimate of the value.
+    /// Diagnostics for reading the estimates; not themselves estimates of the value.
     pub diagnostics: Diagnostics,
-    /// Importance sampling, where actions are choices.
+    /// Importance sampling estimates, for discrete actions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importance: Option<Importance>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason for the verdict.
     pub reason: String,
-    /// What the reader should know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
 }
 
 /// What was evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// The problem.
+    /// Name of the task or dataset.
     pub task: String,
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The step of the checkpoint.
+    /// Step of the checkpoint.
     pub step: u64,
-    /// Whose episodes: `held-out`, or the files that were given.
+    /// Source of the episodes: `held-out`, or the files that were given.
     pub data: String,
 }
 
-/// The same estimator on what is known.
+/// The value of the behaviour, estimated and observed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// Its value by the ensemble.
+    /// Value estimated by the ensemble.
     pub estimated: Estimate,
-    /// The mean discounted return of the same episodes. Behind the end of a recording that was cut stands the ensemble's
-    /// own estimate, with the weight [`Diagnostics::observed_tail`].
+    /// Mean discounted return of the same episodes. Where a recording was truncated, the ensemble's own estimate
+    /// stands for the rest, with weight [`Diagnostics::observed_tail`].
     pub observed: f64,
 }
 
-/// What helps to read the numbers.
+/// Diagnostics of the estimates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostics {
-    /// Estimated minus observed return of the behaviour, as far as it was observed.
+    /// Estimated minus observed return of the behaviour, relative to the observed share of that return.
     pub calibration_gap: f64,
-    /// The weight of estimates in the observed return.
+    /// Weight of estimates in the observed return.
     pub observed_tail: f64,
-    /// The standard deviation of the members' values of the policy.
+    /// Standard deviation of the policy's value across the members.
     pub ensemble_deviation: f64,
-    /// Temporal differences of the policy's Q on episodes that a member did not learn from.
+    /// TD errors of the policy's Q on episodes outside each member's bootstrap resample.
     pub td_error: TdError,
-    /// The policy's actions beside the recorded ones.
+    /// Distances between the policy's actions and the recorded ones.
     pub action_distance: ActionDistance,
-    /// Where the policy leaves the data.
+    /// How often the policy leaves the support of the data.
     pub support: Support,
-    /// What the intervals of the policy and of the difference have room for because of it.
+    /// How much the intervals of the policy and of the difference were widened because of it.
     pub unseen: Unseen,
-    /// The agent's own value of its policy at initial states (V, else Q), where it has one; beside `policy.mean`.
+    /// The agent's own value of its policy at initial states (V, else Q), if it has one, for comparison with
+    /// `policy.mean`.
     pub agent_value: Option<f64>,
 }
 
-/// Temporal differences.
+/// TD errors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TdError {
-    /// The mean absolute one.
+    /// Mean absolute TD error.
     pub mean_absolute: f64,
-    /// The root of the mean square.
+    /// Root mean square TD error.
     pub root_mean_square: f64,
 }
 
-/// An evaluation with what only its page shows.
+/// An evaluation together with the data that only the report shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Saved {
     #[serde(flatten)]
     evaluation: Evaluation,
-    /// Observed and estimated return of episodes.
+    /// Observed and estimated return of each episode.
     calibration: Vec<[f64; 2]>,
 }
 
-/// Evaluates the policy of a run, and writes the answer and the run's report.
+/// Evaluates the policy of a run; writes `fqe.json` and updates the run's report.
 pub fn evaluate_run(
     run: &Path,
     request: &Request,
@@ -207,8 +208,8 @@ pub fn evaluate_run(
     Ok(saved.evaluation)
 }
 
-/// [`evaluate_run`] on data in memory, for whoever has it; nothing is written. `propensities` are the probabilities of the
-/// recorded choices, transition by transition, where they are known.
+/// Like [`evaluate_run`], but on data in memory, and without writing anything. `propensities` are the probabilities
+/// of the recorded discrete actions, one per transition, if they are known.
 pub fn evaluate_trained(
     trained: &mut Trained,
     data: &Dataset,
@@ -252,12 +253,12 @@ fn evaluate_on(
     Ok(saved)
 }
 
-/// The episodes, and the logged probabilities of their choices.
+/// Loads the episodes and, if a column was named, the logged action probabilities.
 fn data_of(run: &Path, trained: &Trained, request: &Request) -> Result<(Dataset, Option<Vec<f64>>), Error> {
     let config = &trained.config;
     let space = trained.agent.blueprint().action_space();
     let column = |source: &Source, name: &String| -> Result<Dataset, Error> {
-        // The column is read as if it were the reward, and so has a number for each transition.
+        // Read the propensity column in place of the reward, which gives one number per transition.
         let columns = ColumnMap { reward: Some(name.clone()), ..source.columns.clone() };
         read(&Source { columns, reward_last: None, ..source.clone() })
             .map_err(|e| Error::Load(format!("--propensity {name}, which is read like a reward: {e}")))
@@ -277,7 +278,7 @@ fn data_of(run: &Path, trained: &Trained, request: &Request) -> Result<(Dataset,
             (config.problem.load(Some(path), 0.0, 0)?.data, None)
         }
         (Some(source), problem) => {
-            // Another week of the same log is read like the first one.
+            // Without options of its own, new data is read like the run's log.
             let like = match problem {
                 Problem::Own(own) if source.says_nothing() => {
                     Source { paths: source.paths.clone(), ..own.source.clone() }
@@ -321,7 +322,7 @@ fn read(source: &Source) -> Result<Dataset, Error> {
     Ok(source.read()?.dataset)
 }
 
-/// Refuses data that the policy was not made for.
+/// Refuses data whose observations or actions do not match the policy's.
 fn check_shape(data: &Dataset, observation_dim: usize, space: &ActionSpace) -> Result<(), Error> {
     if data.observation_dim() != observation_dim {
         return Err(Error::Load(format!(
@@ -347,7 +348,7 @@ fn check_shape(data: &Dataset, observation_dim: usize, space: &ActionSpace) -> R
     }
 }
 
-/// Refuses agents that cannot be judged, before anything is fitted.
+/// Refuses agents that cannot be evaluated, before anything is fitted.
 fn check_agent(agent: &Learner, data: &Dataset) -> Result<(), Error> {
     if agent.open_loop() > 1 {
         return Err(Error::Config(format!(
@@ -365,7 +366,7 @@ impl Saved {
         record_file::write(&run.join(FILE), self)
     }
 
-    /// That of a run, where there is one.
+    /// Reads the evaluation of a run, if there is one.
     pub fn read(run: &Path) -> Result<Option<Self>, Error> {
         record_file::read(&run.join(FILE))
     }

@@ -1,12 +1,12 @@
-//! The nearest recorded pair of a state and an action.
+//! Nearest-neighbour search over recorded state-action pairs.
 
 use super::interval::{deviation, mean};
 use album_data::{ActionSpace, Dataset};
 
-/// Pairs among which neighbours are looked for, evenly spread, where there are as many.
+/// Maximum number of recorded pairs searched, evenly spread over the data.
 const MOST: usize = 5000;
 
-/// Recorded pairs.
+/// An index of recorded pairs.
 pub(crate) struct Neighbours<'d> {
     pub data: &'d Dataset,
     space: Space,
@@ -15,7 +15,7 @@ pub(crate) struct Neighbours<'d> {
     threads: usize,
 }
 
-/// One transition. `state` is its place among all states, of which each episode has one more than transitions.
+/// One transition. `state` is its index among all states; an episode has one more state than it has transitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub transition: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub state: usize,
 }
 
-/// A point whose neighbours are of other episodes than its own.
+/// A query point. Pairs of its own episode do not count as neighbours.
 pub(crate) struct Pair {
     episode: usize,
     point: Vec<f32>,
@@ -40,17 +40,18 @@ impl<'d> Neighbours<'d> {
         Neighbours { data, space, places, pairs, threads }
     }
 
-    /// The recorded pairs.
+    /// The indexed transitions.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// A pair to ask about.
+    /// Makes a query point.
     pub fn pair(&self, episode: usize, observation: &[f32], action: &[f32]) -> Pair {
         Pair { episode, point: self.space.point(observation, action) }
     }
 
-    /// The distance of the nearest recorded pair of another episode, and its place. Infinite where there is none.
+    /// Distance to the nearest recorded pair of another episode, and its index, for every query. The distance is
+    /// infinite if there is none.
     pub fn nearest(&self, asked: &[Pair]) -> Vec<(f64, usize)> {
         let mut found = vec![(f64::INFINITY, 0); asked.len()];
         let part = asked.len().div_ceil(self.threads.max(1)).max(1);
@@ -74,7 +75,7 @@ impl<'d> Neighbours<'d> {
     }
 }
 
-/// Transitions at even distances.
+/// At most `most` transitions, evenly spread over the data.
 pub(crate) fn spread(data: &Dataset, most: usize) -> Vec<Place> {
     (0..data.len())
         .step_by(data.len().div_ceil(most).max(1))
@@ -85,9 +86,10 @@ pub(crate) fn spread(data: &Dataset, most: usize) -> Vec<Place> {
         .collect()
 }
 
-/// Where distances of states and actions count alike: standardised by the data. Choices are near only to themselves.
+/// Coordinates in which states and actions count equally, standardised by the data. Two discrete actions are
+/// neighbours only if they are the same.
 struct Space {
-    /// Mean and weight of every number.
+    /// Mean and weight of every dimension.
     scales: Vec<(f32, f32)>,
     discrete: bool,
 }
@@ -98,7 +100,7 @@ impl Space {
         let column = |width: usize, number: &dyn Fn(&Place) -> f32| {
             let numbers: Vec<f64> = sample.iter().map(|place| number(place).into()).collect();
             let deviation = deviation(&numbers);
-            // A column that never changes has no distances.
+            // A constant column does not contribute to distances.
             let weight = if deviation > 1e-6 { 1.0 / (deviation * (width as f64).sqrt()) } else { 0.0 };
             (mean(&numbers) as f32, weight as f32)
         };

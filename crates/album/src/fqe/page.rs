@@ -1,4 +1,4 @@
-//! The part of a run's report.
+//! The FQE section of a run's report.
 
 use super::{Estimate, Evaluation, Saved, Verdict};
 use album_base::number::{grouped, percent, significant};
@@ -7,7 +7,7 @@ use album_report::html::Page;
 use album_report::table::{Cell, Status, Table};
 
 impl Saved {
-    /// Adds it to a page.
+    /// Adds the section to a page.
     pub fn show(&self, page: Page) -> Page {
         let of = &self.evaluation;
         let status = match of.verdict {

@@ -3,21 +3,21 @@
 use album_agents::{Agent, Learner, Moment};
 use album_data::Dataset;
 
-/// Rows of one call of a policy.
+/// Batch size for querying the policy.
 const ROWS: usize = 1024;
-/// Draws of a policy that samples, in each state.
+/// Number of actions sampled in each state from a stochastic policy.
 const DRAWS: usize = 4;
 
-/// Actions as a [`Dataset`] has them, in every state: those of each episode in order, its last one included.
+/// The policy's actions in every state, encoded as in a [`Dataset`]: episode by episode, including each final state.
 #[derive(Debug)]
 pub(crate) struct PolicyActions {
     width: usize,
-    /// One, or several where the policy samples.
+    /// One set of actions, or several for a stochastic policy.
     draws: Vec<Vec<f32>>,
 }
 
 impl PolicyActions {
-    /// Asks the policy, on so many threads. Every state counts as the first of an episode of its own.
+    /// Queries the policy on `threads` threads. Every state is treated as the first of its own episode.
     pub fn of(agent: &Learner, data: &Dataset, threads: usize) -> Self {
         let observations: Vec<f32> = data.states().flatten().copied().collect();
         let (dim, width) = (data.observation_dim(), data.action_dim());
@@ -54,12 +54,12 @@ impl PolicyActions {
         }
     }
 
-    /// How many draws there are of each action.
+    /// Number of actions sampled per state.
     pub fn draws(&self) -> usize {
         self.draws.len()
     }
 
-    /// All actions of one draw.
+    /// The actions of one draw in all states.
     pub fn all(&self, draw: usize) -> &[f32] {
         &self.draws[draw % self.draws.len()]
     }
@@ -69,7 +69,7 @@ impl PolicyActions {
         &self.all(draw)[state * self.width..][..self.width]
     }
 
-    /// The probability of a choice in a state, as far as the draws tell.
+    /// Probability of a discrete action in a state, estimated from the draws.
     pub fn probability(&self, state: usize, choice: f32) -> f64 {
         let same = self.draws.iter().filter(|draw| draw[state] == choice).count();
         same as f64 / self.draws.len() as f64

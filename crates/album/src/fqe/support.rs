@@ -1,4 +1,4 @@
-//! How far the policy's actions are from the data, and where it leaves its support.
+//! How far the policy's actions are from the recorded ones, and how often it leaves the support of the data.
 
 use super::interval::{mean, quantile};
 use super::neighbours::{Neighbours, Pair, Place, spread};
@@ -6,43 +6,43 @@ use super::policy::PolicyActions;
 use album_data::ActionSpace;
 use serde::{Deserialize, Serialize};
 
-/// Transitions that are asked about, evenly spread, where there are as many.
+/// Maximum number of transitions queried, evenly spread over the data.
 const ASKED: usize = 2000;
-/// The quantile of the data's own distances from which on an action is outside.
+/// A pair is outside the support if its distance exceeds this quantile of the distances within the data.
 const LEVEL: f64 = 0.95;
 
-/// Distances between the policy's and the recorded action of the same state: the root mean square over the numbers of an
-/// action, in halves of their ranges; 0 or 1 for choices.
+/// Distances between the policy's and the recorded action in the same state: the root mean square over the action
+/// dimensions, in units of half their range; for discrete actions 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActionDistance {
-    /// The mean; the share of different choices.
+    /// Mean distance; for discrete actions the fraction that differ.
     pub mean: f64,
-    /// The 5th percentile.
+    /// 5th percentile.
     pub q05: f64,
-    /// The 25th.
+    /// 25th percentile.
     pub q25: f64,
-    /// The median.
+    /// Median.
     pub q50: f64,
-    /// The 75th.
+    /// 75th percentile.
     pub q75: f64,
-    /// The 95th.
+    /// 95th percentile.
     pub q95: f64,
 }
 
-/// Distances of `(state, action)` to the nearest one of another episode.
+/// Distances from `(state, action)` to the nearest recorded pair of another episode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Support {
-    /// The share of states where the policy's action is further away than 95 % of recorded ones are.
+    /// Fraction of states where the policy's action is farther from the data than 95 % of the recorded ones.
     pub outside: f64,
-    /// The 95th percentile of recorded actions.
+    /// 95th percentile of the recorded actions' distances.
     pub threshold: f64,
-    /// The median of recorded actions.
+    /// Median of the recorded actions' distances.
     pub recorded_median: f64,
-    /// The median of the policy's actions; `null` where most have no neighbour at all.
+    /// Median of the policy's actions' distances; `null` if most have no neighbour at all.
     pub policy_median: Option<f64>,
 }
 
-/// Measures both.
+/// Measures action distances and support.
 pub(crate) fn measure(neighbours: &Neighbours<'_>, actions: &PolicyActions) -> (ActionDistance, Support) {
     let data = neighbours.data;
     let asked = spread(data, ASKED);
@@ -65,7 +65,7 @@ pub(crate) fn measure(neighbours: &Neighbours<'_>, actions: &PolicyActions) -> (
     let pair = |place: &Place, action: &[f32]| {
         neighbours.pair(place.episode, data.observation(place.transition), action)
     };
-    // Those without a neighbour are last.
+    // Pairs without a neighbour have infinite distance and sort last.
     let nearest = |pairs: Vec<Pair>| {
         sorted(neighbours.nearest(&pairs).into_iter().map(|(distance, _)| distance).collect())
     };

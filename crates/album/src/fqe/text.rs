@@ -1,4 +1,4 @@
-//! An evaluation as the command line prints it.
+//! Prints an evaluation on the command line.
 
 use super::{Estimate, Evaluation};
 use std::fmt;

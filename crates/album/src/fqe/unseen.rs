@@ -1,49 +1,50 @@
-//! What follows where the policy leaves the data. No network knows it, so that the interval has room for everything.
+//! Bounds on what happens after the policy leaves the data. No network can know that value, so the interval is
+//! widened to include every possible one.
 //!
-//! Walks with the policy, over recorded steps: in a state `s` its action makes a pair, the nearest recorded pair of another
-//! episode, `(s_n, a_n, r_n, s_n')`, gives the reward and the step, and the walk goes on from `s_n' + (s - s_n)`. It keeps its
-//! distance to the neighbour, so that a policy which drifts away from the data a little at each step is found to leave it. At
-//! the time `T` no pair is near. Behind it lies any value that the data's rewards allow, `[least, greatest]`, where the estimate
-//! has `V(s_T)`:
+//! The policy is rolled out over recorded steps. In a state `s`, its action forms a pair; the nearest recorded pair
+//! of another episode, `(s_n, a_n, r_n, s_n')`, supplies the reward and the step, and the walk continues from `s_n' +
+//! (s - s_n)`. The offset from the neighbour is kept, so a policy that drifts away from the data a little at each
+//! step is found to leave it. Let `T` be the first time at which no pair is near. From there on the value may be
+//! anything that the data's rewards allow, `[least, greatest]`, where the estimate assumes `V(s_T)`:
 //!
 //! ```text
 //! weight = E[gamma^T],   below = E[gamma^T (V(s_T) - least)],   above = E[gamma^T (greatest - V(s_T))]
 //! walked = E[sum of gamma^t r_n over t < T, plus gamma^T V(s_T)]
 //! ```
 //!
-//! `walked` is a second estimate, without a network but for what is behind `T`.
+//! `walked` is a second estimate of the value; it uses a network only after `T`.
 
 use super::neighbours::Neighbours;
 use album_agents::{Moment, Policy};
 use album_data::View;
 use serde::{Deserialize, Serialize};
 
-/// A pair is near within so many times the distance that 95 % of the recorded ones keep. Once would call a twentieth of
-/// the behaviour's own actions unseen at every step.
+/// A pair is near if its distance is at most this multiple of the 95th percentile within the data. With a multiple of
+/// 1, a twentieth of the behaviour's own actions would count as unseen at every step.
 const NEAR: f64 = 2.0;
-/// Walks from initial states, evenly spread, where there are as many.
+/// Maximum number of walks, from evenly spread initial states.
 const WALKS: usize = 200;
-/// A walk ends where the discount has come down to this.
+/// A walk ends when its discount factor has fallen to this value.
 const NOTHING: f64 = 0.01;
 
-/// A smaller weight is no reason for a warning.
+/// Below this weight no warning is given.
 const WORTH_SAYING: f64 = 0.05;
 
-/// What the estimate rests on that was never recorded.
+/// How much the estimate depends on behaviour that was never recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unseen {
-    /// The discounted probability of leaving the data: 0 where the policy never does, 1 where its first actions do.
+    /// Discounted probability of leaving the data: 0 if the policy never does, 1 if it does with its first action.
     pub weight: f64,
-    /// By how much less a value may be because of it.
+    /// How far the value may lie below the estimate because of it.
     pub below: f64,
-    /// And by how much more.
+    /// How far the value may lie above the estimate because of it.
     pub above: f64,
-    /// The mean return of walks over recorded steps: another estimate of the policy's value.
+    /// Mean return of the walks: a second estimate of the policy's value.
     pub walked: f64,
 }
 
 impl Unseen {
-    /// Says that the interval has room for what was never recorded.
+    /// A warning if the interval was noticeably widened.
     pub(crate) fn warning(&self) -> Option<String> {
         (self.weight > WORTH_SAYING).then(|| {
             format!(
@@ -57,7 +58,7 @@ impl Unseen {
     }
 }
 
-/// One walk.
+/// State of one walk.
 struct Walk {
     episode: usize,
     state: Vec<f32>,
@@ -65,8 +66,8 @@ struct Walk {
     sum: f64,
 }
 
-/// `value` is the estimate of a state and the policy's action in it, `range` what the data's rewards allow, `threshold` the
-/// distance of the recorded pairs.
+/// Walks from initial states. `value` estimates a state with the policy's action in it, `range` is what the data's
+/// rewards allow, and `threshold` is the 95th percentile of distances between recorded pairs.
 pub(crate) fn measure(
     neighbours: &Neighbours<'_>,
     policy: &mut dyn Policy,
@@ -145,7 +146,7 @@ mod tests {
     use album_agents::agents::fqe::value_range;
     use album_data::{ActionSpace, Dataset, Rows};
 
-    /// Three recordings of the same two steps, with choice 0 of two, to the end of the task.
+    /// Three recordings of the same two steps to the end of the task, all with action 0 of two.
     fn data() -> Dataset {
         let rows = Rows {
             observation_dim: 1,
@@ -159,7 +160,7 @@ mod tests {
         Dataset::in_space(rows, ActionSpace::Discrete { n: 2 }).unwrap()
     }
 
-    /// A choice for each of the three states.
+    /// A policy with one discrete action per state.
     struct Table([f32; 3]);
 
     impl Policy for Table {
@@ -187,15 +188,15 @@ mod tests {
                 assert!((x - y).abs() < 1e-9, "{found:?} {expected:?}");
             }
         };
-        // Behind the end of the task nobody acts.
+        // What the policy would do after the task has ended does not matter.
         close(unseen([0.0, 0.0, 1.0]), [0.0, 0.0, 0.0, -1.0 + 0.9 * 0.5]);
-        // After one step, where the estimate says -2; at once, where it says -3.
+        // The policy leaves the data after one step, where the estimate is -2, or at once, where it is -3.
         close(unseen([0.0, 1.0, 0.0]), [0.9, 0.9 * 8.0, 0.9 * 2.5, -1.0 - 0.9 * 2.0]);
         close(unseen([1.0, 0.0, 0.0]), [1.0, 7.0, 3.5, -3.0]);
         assert!(unseen([0.0, 1.0, 0.0]).warning().is_some() && unseen([0.0; 3]).warning().is_none());
     }
 
-    /// Always up.
+    /// A policy that always moves up.
     struct Up;
 
     impl Policy for Up {
@@ -204,8 +205,8 @@ mod tests {
         }
     }
 
-    /// Recordings go to the right at several heights, up and down in turns, so that a step up has a near neighbour
-    /// everywhere. A policy that goes up at every step leaves them all the same, after a while.
+    /// The recordings move right at several heights, alternating up and down, so every single step up has a near
+    /// neighbour. A policy that always moves up must still be found to leave the data eventually.
     #[test]
     fn a_slow_drift_leaves_the_data() {
         let (episodes, length) = (20, 40);

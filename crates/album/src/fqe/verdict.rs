@@ -1,21 +1,21 @@
-//! What follows from the numbers.
+//! The rule that turns the estimates into a verdict.
 
 use super::interval::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// Whether the policy is worth more than what was recorded.
+/// Whether the policy is better than the recorded behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// It is.
+    /// The policy is better.
     #[serde(rename = "better")]
     Better,
-    /// It is worth less.
+    /// The policy is worse.
     #[serde(rename = "worse")]
     Worse,
-    /// The uncertainty is larger than the difference.
+    /// The uncertainty exceeds the difference.
     #[serde(rename = "cannot tell")]
     CannotTell,
-    /// The estimator does not even reproduce the return that was observed.
+    /// The estimator does not reproduce the observed return.
     #[serde(rename = "not calibrated")]
     NotCalibrated,
 }
@@ -31,38 +31,38 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// A calibration gap up to this share of the observed return, or of its deviation if that is larger, is no reason to
-/// distrust the estimator. It still counts as uncertainty.
+/// Tolerated calibration gap, as a fraction of the observed return or of its standard deviation, whichever is larger.
+/// A tolerated gap still counts as uncertainty.
 const TOLERANCE: f64 = 0.1;
-/// Where estimates stand for more of the "observed" return than this, there is nothing to calibrate with.
+/// If estimates make up more than this share of the "observed" return, calibration is impossible.
 const MOST_TAIL: f64 = 0.9;
-/// Where the policy leaves the data in more states than this, its value is a guess.
+/// If the policy is outside the support in more than this fraction of states, its value is a guess.
 const MOST_OUTSIDE: f64 = 0.5;
 
-/// What a verdict depends on.
+/// The inputs of the rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// Policy minus behaviour, by the same estimator.
     pub difference: Estimate,
     /// The estimated value of the behaviour.
     pub estimated: Estimate,
-    /// What was observed.
+    /// Observed return of the behaviour.
     pub observed: f64,
-    /// The standard deviation of the episodes' returns.
+    /// Standard deviation of the episodes' returns.
     pub deviation: f64,
-    /// The weight of estimates in what was observed, where recordings were cut.
+    /// Weight of estimates in the observed return, where recordings were truncated.
     pub tail: f64,
-    /// The share of states where the policy leaves the data.
+    /// Fraction of states where the policy leaves the support of the data.
     pub outside: f64,
 }
 
 impl Facts {
-    /// Estimated minus observed return of the behaviour, as far as it was observed.
+    /// Estimated minus observed return of the behaviour, relative to the observed share of that return.
     pub fn gap(&self) -> f64 {
         (self.estimated.mean - self.observed) / (1.0 - self.tail).max(1.0 - MOST_TAIL)
     }
 
-    /// The verdict with its reason.
+    /// The verdict and the reason for it.
     pub fn verdict(&self) -> (Verdict, String) {
         let gap = self.gap().abs();
         let scale = self.observed.abs().max(self.deviation);
@@ -130,7 +130,7 @@ mod tests {
             verdict(|f| f.difference = Estimate { mean: 1.0, low: -1.0, high: 3.0 }),
             Verdict::CannotTell
         );
-        // A gap of 4 is tolerated, and no difference within it counts.
+        // A gap of 4 is tolerated, but differences smaller than it do not count.
         assert_eq!(verdict(|f| f.observed = -46.0), Verdict::CannotTell);
         assert_eq!(verdict(|f| f.outside = 0.6), Verdict::CannotTell);
     }
@@ -138,13 +138,13 @@ mod tests {
     #[test]
     fn calibration_comes_first() {
         assert_eq!(verdict(|f| f.observed = -30.0), Verdict::NotCalibrated);
-        // A wide interval explains the gap, and then hides the difference.
+        // A wide interval excuses the gap, but also hides the difference.
         let wide = |f: &mut Facts| {
             f.observed = -30.0;
             f.estimated = Estimate { mean: -50.0, low: -75.0, high: -25.0 };
         };
         assert_eq!(verdict(wide), Verdict::CannotTell);
-        // Half of what was "observed" is an estimate: the gap counts twice.
+        // Half of the "observed" return is an estimate, so the gap counts twice.
         assert_eq!(verdict(|f| (f.observed, f.tail) = (-46.5, 0.5)), Verdict::NotCalibrated);
         assert_eq!(verdict(|f| f.tail = 0.95), Verdict::NotCalibrated);
         assert_eq!(verdict(|f| f.estimated.mean = f64::NAN), Verdict::NotCalibrated);

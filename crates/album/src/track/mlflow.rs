@@ -1,27 +1,27 @@
-//! MLflow's REST interface, as far as a run needs it.
+//! A client for the part of MLflow's REST API that a run needs.
 
 use crate::http;
 use serde_json::{Value, json};
 use std::time::Duration;
 use ureq::Agent;
 
-/// Metrics that a server takes in one request.
+/// Maximum number of metrics per request.
 pub const MOST_METRICS: usize = 1000;
-/// Parameters that a server takes in one request.
+/// Maximum number of parameters per request.
 pub const MOST_PARAMS: usize = 100;
-/// Letters of a parameter's value that every server takes.
+/// Maximum length of a parameter value that every server version accepts, in characters.
 const LONGEST_PARAM: usize = 500;
-/// More of an answer is not read.
+/// Responses are read up to this many bytes.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
 /// Why a request failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Trying again may help.
+    /// The server could not be reached; retrying may help.
     Unreachable(String),
-    /// Trying again does not help.
+    /// The server refused; retrying does not help.
     Refused(String),
-    /// What was asked for is not there.
+    /// The requested object does not exist.
     Missing(String),
 }
 
@@ -36,7 +36,7 @@ impl Client {
         Client { agent, base: format!("{uri}/api/2.0/mlflow") }
     }
 
-    /// The id of the experiment with this name, created if necessary.
+    /// Looks up the id of an experiment by name; creates it if necessary.
     pub fn experiment(&self, name: &str) -> Result<String, Failure> {
         let found =
             self.agent.get(format!("{}/experiments/get-by-name", self.base)).query("experiment_name", name);
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// Begins a run.
+    /// Creates a run; returns its id.
     pub fn create(&self, experiment: &str, name: &str, time: u64) -> Result<String, Failure> {
         let tags = [("mlflow.runName", name), ("mlflow.source.name", "album")];
         let tags = tags.map(|(key, value)| json!({ "key": key, "value": value }));
@@ -57,7 +57,7 @@ impl Client {
         text(&self.post("runs/create", &body)?, "/run/info/run_id")
     }
 
-    /// Adds metrics and parameters to a run.
+    /// Logs metrics and parameters to a run.
     pub fn log(&self, run: &str, metrics: &[Value], params: &[(String, String)]) -> Result<(), Failure> {
         let param = |(key, value): &(String, String)| json!({ "key": key, "value": value.chars().take(LONGEST_PARAM).collect::<String>() });
         let params: Vec<Value> = params.iter().map(param).collect();
@@ -65,7 +65,7 @@ impl Client {
             .map(|_| ())
     }
 
-    /// Says how a run is.
+    /// Updates the status of a run.
     pub fn update(&self, run: &str, status: &str, end: Option<u64>) -> Result<(), Failure> {
         let mut body = json!({ "run_id": run, "status": status });
         if let Some(end) = end {
@@ -81,7 +81,7 @@ impl Client {
     }
 }
 
-/// The metrics of a row that are numbers.
+/// The finite metrics of a row, in MLflow's format.
 pub fn metrics(step: u64, time: u64, row: &[(String, f64)]) -> impl Iterator<Item = Value> {
     let finite = row.iter().filter(|(_, value)| value.is_finite());
     finite.map(move |(key, value)| json!({ "key": key, "value": value, "timestamp": time, "step": step }))

@@ -1,7 +1,8 @@
-//! Trackers: what a run logs, sent to a server as well.
+//! Sends the logs of a run to a tracking server.
 //!
-//! A background thread sends; training only puts rows into a queue that never blocks. A server that is slow, refuses
-//! or vanishes costs rows of its own copy, and a warning; the run's directory has everything.
+//! A background thread does the sending; training only puts rows into a queue and never blocks. If the server is
+//! slow, refuses or disappears, its copy lacks rows and the user gets a warning; the run directory is always
+//! complete.
 //!
 //! `tracker.json` in the run directory holds the server's id of the run, so that a resumed run continues there.
 
@@ -23,19 +24,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The file with the server's id of the run.
+/// Name of the file with the server's id of the run.
 const NOTE: &str = "tracker.json";
-/// Rows that wait for the server before further ones are dropped.
+/// Capacity of the queue; further rows are dropped.
 const QUEUE: usize = 4096;
-/// How long a request may take, and how long the end of a run waits for its last rows.
+/// Timeout of a request, and of the wait for the last rows at the end of a run.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest pause between two attempts.
+/// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Where a run is logged: `mlflow:http://HOST:PORT`.
+/// The server that a run is logged to: `mlflow:http://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The address of an MLflow server.
+    /// Address of the MLflow server.
     uri: String,
 }
 
@@ -51,14 +52,14 @@ impl FromStr for Target {
             return refuse("an address that is neither http nor https");
         };
         if host.split('/').next().is_none_or(|host| host.is_empty() || host.contains('@')) {
-            // The address is kept in the run's directory.
+            // A password would end up in the run directory, where the address is stored.
             return refuse("no host, or a password in the address");
         }
         Ok(Target { uri: uri.trim_end_matches('/').to_owned() })
     }
 }
 
-/// What `tracker.json` holds.
+/// Contents of `tracker.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     tracker: String,
@@ -66,7 +67,7 @@ struct Note {
     run_id: String,
 }
 
-/// What the server learns about a new run.
+/// Description of a new run for the server.
 #[derive(Clone, Debug, Default)]
 struct About {
     experiment: String,
@@ -74,7 +75,7 @@ struct About {
     params: Vec<(String, String)>,
 }
 
-/// A message to the thread.
+/// A message to the background thread.
 enum Entry {
     Row { step: u64, time: u64, row: Vec<(String, f64)> },
     End(&'static str),
@@ -84,7 +85,7 @@ enum Entry {
 pub struct Tracker {
     queue: SyncSender<Entry>,
     said: Receiver<String>,
-    /// Set when the run has ended: nothing is tried after it.
+    /// Set when the run has ended; nothing is attempted after it.
     deadline: Arc<Mutex<Option<Instant>>>,
     thread: JoinHandle<()>,
     uri: String,
@@ -99,12 +100,12 @@ impl std::fmt::Debug for Tracker {
 }
 
 impl Tracker {
-    /// The tracker of a run: `target`, else the one that the run was logged to before, if any.
+    /// The tracker of a run: `target` if given, else the server that the run was logged to before, if any.
     pub fn of_run(target: Option<&Target>, run: &Run) -> Result<Option<Self>, Error> {
         let note = read_note(run.path())?;
         let uri = match (target, &note) {
             (Some(target), _) => target.uri.clone(),
-            // The note may be anybody's.
+            // Parse it again: the file may have been written by someone else.
             (None, Some(note)) => format!("mlflow:{}", note.uri).parse::<Target>()?.uri,
             (None, None) => return Ok(None),
         };
@@ -150,7 +151,7 @@ impl Tracker {
         self.said.try_iter().collect()
     }
 
-    /// Reports how the run ended, and waits at most a few seconds for rows that are still queued; returns warnings.
+    /// Reports how the run ended, and waits at most a few seconds for queued rows; returns warnings.
     pub fn finish(self, outcome: &Result<Finished, Error>) -> Vec<String> {
         let status = match outcome {
             Ok(finished) if finished.result.finished => "FINISHED",
@@ -165,7 +166,7 @@ impl Tracker {
         *deadline.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + patience);
         let _ = queue.try_send(Entry::End(status));
         drop(queue);
-        // A request under way ends by its own limit; nobody waits longer than for both.
+        // A request in progress ends by its own timeout; wait no longer than for both timeouts.
         let until = Instant::now() + 2 * patience + Duration::from_secs(1);
         while !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
@@ -180,7 +181,7 @@ impl Tracker {
     }
 }
 
-/// The thread's side.
+/// State of the background thread.
 struct Sending {
     uri: String,
     run: PathBuf,
@@ -190,7 +191,7 @@ struct Sending {
     say: Sender<String>,
     deadline: Arc<Mutex<Option<Instant>>>,
     patience: Duration,
-    /// Whether the user was told that the server does not answer.
+    /// Whether the user has been told that the server does not respond.
     unreachable: bool,
 }
 
@@ -208,7 +209,7 @@ impl Sending {
             let Some(first) = self.next() else { break };
             let mut metrics = Vec::new();
             let mut rows = 0;
-            // All that waits goes into one request, as far as the server takes it.
+            // Batch all queued rows into one request, up to the server's limits.
             let mut entry = Some(first);
             while let Some(found) = entry.take() {
                 match found {
@@ -235,7 +236,7 @@ impl Sending {
         }
     }
 
-    /// The next entry; `None` when there will be none.
+    /// The next entry; `None` when the queue is closed.
     fn next(&self) -> Option<Entry> {
         loop {
             match self.entries.recv_timeout(Duration::from_millis(100)) {
@@ -246,7 +247,7 @@ impl Sending {
         }
     }
 
-    /// Continues the run that exists on the server, or begins one.
+    /// Continues the existing run on the server, or creates a new one.
     fn open(&mut self, client: &Client) -> Result<String, Failure> {
         if let Some(note) = &self.note {
             match client.update(&note.run_id, "RUNNING", None) {
@@ -268,7 +269,7 @@ impl Sending {
         Ok(run_id)
     }
 
-    /// Tries until it works, the server refuses, or the run has ended long enough ago.
+    /// Retries until it succeeds, the server refuses, or the deadline after the end of the run has passed.
     fn attempt<T>(&mut self, mut what: impl FnMut(&mut Self) -> Result<T, Failure>) -> Option<T> {
         let mut pause = self.patience / 10;
         loop {
@@ -315,7 +316,7 @@ fn read_note(run: &Path) -> Result<Option<Note>, Error> {
     })
 }
 
-/// The configuration as pairs, `album.k` and `10`.
+/// Flattens the configuration into pairs such as `album.k` and `10`.
 fn params(config: &str) -> Result<Vec<(String, String)>, Error> {
     let table: toml::Table = config.parse().map_err(|e: toml::de::Error| Error::Config(e.to_string()))?;
     let mut pairs = Vec::new();
@@ -333,7 +334,7 @@ fn flatten(prefix: &str, table: &toml::Table, pairs: &mut Vec<(String, String)>)
     }
 }
 
-/// Milliseconds since 1970.
+/// Unix time in milliseconds.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }

@@ -1,20 +1,20 @@
-//! Against servers that answer, are slow, refuse and vanish.
+//! Tests against servers that answer, are slow, refuse or disappear.
 
 use super::*;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// What a server does with a request.
+/// How the test server treats requests.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
     Answers,
     Hangs,
     Refuses,
-    /// Answers so many requests and is gone.
+    /// Answers this many requests, then disappears.
     Leaves(usize),
 }
 
-/// A server that knows as much of MLflow as the tests need; every request it hears goes into the channel.
+/// A server that implements the part of MLflow that the tests need; requests are forwarded to the channel.
 fn serve(manner: Manner) -> (String, Receiver<(String, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let uri = format!("http://{}", listener.local_addr().unwrap());
@@ -86,7 +86,7 @@ fn tracker(uri: &str, run: &Path) -> Tracker {
     Tracker::start(uri, run, note, about, BRIEF)
 }
 
-/// Logs some rows; no call may wait. Returns all that was told.
+/// Logs some rows and checks that no call blocks. Returns all warnings.
 fn train(mut tracker: Tracker, rows: u64) -> Vec<String> {
     let mut told = Vec::new();
     for step in 1..=rows {
@@ -116,7 +116,7 @@ fn rows_arrive_and_a_resumed_run_goes_on_in_the_same_one() {
     assert_eq!(logged[0]["params"][0]["key"], "album.k");
     let metrics: Vec<&serde_json::Value> =
         logged.iter().flat_map(|body| body["metrics"].as_array().unwrap()).collect();
-    // NaN is no number that a server takes.
+    // NaN is left out: the server does not accept it.
     assert_eq!(metrics.len(), 30);
     assert_eq!((&metrics[29]["key"], &metrics[29]["step"]), (&"training/loss".into(), &30.into()));
     assert!(of("runs/update")[0].1.contains("FINISHED"));
@@ -141,7 +141,7 @@ fn a_server_that_is_not_there_is_reported_and_costs_nothing() {
 fn a_slow_server_is_reported_and_costs_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (uri, _requests) = serve(Manner::Hangs);
-    // More rows than the queue holds.
+    // More rows than fit into the queue.
     let told = train(tracker(&uri, folder.path()), QUEUE as u64 + 500).join("\n");
     assert!(told.contains("no answer") && told.contains("too slow"), "{told}");
 }
@@ -160,7 +160,7 @@ fn a_server_that_vanishes_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (uri, requests) = serve(Manner::Leaves(3));
     let mut tracker = tracker(&uri, folder.path());
-    // The run is begun before the server goes.
+    // Wait until the run has been created before the server disappears.
     for _ in 0..3 {
         requests.recv_timeout(Duration::from_secs(5)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Weights & Biases: the logs of a run, exported by its own Python package.
+//! Exports the logs of a run to Weights & Biases through its Python package.
 
 use crate::error::Error;
 use crate::run::read_config;
@@ -9,21 +9,21 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 const SCRIPT: &str = include_str!("wandb.py");
-/// The exit code by which the script says that wandb is missing.
+/// Exit code of the script if wandb is missing.
 const MISSING: i32 = 42;
 
-/// What was exported.
+/// Summary of an export.
 #[derive(Clone, Debug, Serialize)]
 pub struct Logged {
-    /// The run.
+    /// The run directory.
     pub run: PathBuf,
     /// `offline` or `online`.
     pub mode: &'static str,
-    /// The project.
+    /// Name of the project.
     pub project: String,
-    /// Rows of `train.csv` and `eval.csv`.
+    /// Number of rows of `train.csv` and `eval.csv`.
     pub rows: u64,
-    /// Where wandb keeps it; `wandb sync` uploads an offline run from there.
+    /// The directory that wandb writes to; `wandb sync` uploads an offline run from there.
     pub folder: PathBuf,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Logged {
     }
 }
 
-/// Exports the logs of a run. The same run has the same id there, whenever it is exported.
+/// Exports the logs of a run. A run keeps its wandb id across exports.
 pub fn log(run: &Path, project: &str, online: bool, python: Option<&Path>) -> Result<Logged, Error> {
     let config = read_config(run)?;
     let mode = if online { "online" } else { "offline" };
@@ -63,7 +63,7 @@ pub fn log(run: &Path, project: &str, online: bool, python: Option<&Path>) -> Re
         rows: u64,
         folder: PathBuf,
     }
-    // The package may print before it.
+    // The package may print other lines before the result.
     let last = said.lines().last().unwrap_or_default();
     let Said { rows, folder } =
         serde_json::from_str(last).map_err(|e| failed(format!("it said `{}`: {e}", last.escape_debug())))?;

@@ -38,7 +38,7 @@ fn batch(data: &Dataset, size: usize) -> (Batch, Segments) {
     (batch, segments)
 }
 
-/// Loss and gradient against the equation, evaluated with the networks' outputs.
+/// Checks loss and gradient against the equation, evaluated with the networks' outputs.
 #[test]
 fn the_loss_is_that_of_the_equation_and_its_gradient_that_of_the_loss() {
     for choices in [None, Some(3)] {
@@ -51,7 +51,7 @@ fn the_loss_is_that_of_the_equation_and_its_gradient_that_of_the_loss() {
         let mut expected = 0.0;
         for (i, w) in weights.iter().enumerate() {
             let row = i / 3;
-            // In units of the data's rewards: targets stay within +-(1 / (1 - gamma)).
+            // In units of the data's rewards, targets stay within +-(1 / (1 - gamma)).
             let y = (batch.rewards()[row] + 0.9 * batch.masks()[row] * next[i]).clamp(-10.0, 10.0);
             expected += f64::from(w * (0.5 * (q[i] - y)).powi(2)) / 16.0;
         }
@@ -120,7 +120,7 @@ fn bad_settings_are_refused() {
     assert!(refused(Config { common, ..small() }).contains("gamma = 1"));
 }
 
-/// IQL without its actor.
+/// IQL without an actor.
 #[derive(Debug)]
 struct CriticOnly(iql::Config);
 
