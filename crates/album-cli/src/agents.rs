@@ -12,7 +12,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let list = AgentList::new()?;
     output::show(args.json, &list, || list.to_string())

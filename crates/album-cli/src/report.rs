@@ -20,7 +20,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let named: Vec<String> = args.runs.iter().map(|path| path.display().to_string()).collect();
     let command = format!("album report {} --out {}", named.join(" "), args.out.display());

@@ -140,7 +140,6 @@ impl From<SolverName> for Solver {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let outputs = [
         ("--out", args.out.as_deref()),

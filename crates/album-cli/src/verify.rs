@@ -33,7 +33,6 @@ impl Args {
     }
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Before any work: minutes later is a bad time to learn that the folder is not writable.
     std::fs::create_dir_all(&args.out).map_err(Failure::io(&args.out))?;

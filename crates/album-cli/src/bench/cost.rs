@@ -40,7 +40,6 @@ pub struct Args {
     seed: u64,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     if args.rounds == 0 || args.steps == 0 || args.threads.is_empty() {
         return Err(Failure::Usage(

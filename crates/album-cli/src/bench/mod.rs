@@ -24,7 +24,6 @@ enum What {
     Solve(solve::Args),
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.what {
         What::Step(args) => step::run(args),

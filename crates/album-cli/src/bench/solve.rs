@@ -23,7 +23,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let bar = progress::bar(1000, Amount::Share).with_prefix("solve");
     let times = measure(args.rounds, &args.sizes, args.python.as_deref(), |what, share| {

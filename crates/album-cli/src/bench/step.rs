@@ -32,7 +32,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let Args { threads, batch, width, rounds, sweep, device, json } = *args;
     if batch == 0 || width == 0 || rounds == 0 {
