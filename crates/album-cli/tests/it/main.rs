@@ -20,6 +20,7 @@ mod fqe;
 mod in_sample;
 mod ogbench;
 mod precision;
+mod promises;
 mod report;
 mod reproduce;
 mod setup;
