@@ -21,8 +21,8 @@ fn sha256(bytes: &[u8]) -> String {
 
 fuzz_target!(|input: &[u8]| {
     FOLDER.with(input, |root, path| {
-        let of = |name: &str| FOLDER.files.iter().find(|(path, _)| path.ends_with(name)).expect("a file");
-        let [agent, manifest, sums] = ["agent.safetensors", "manifest.json", "SHA256SUMS"].map(of);
+        let file = |name: &str| FOLDER.files.iter().find(|(path, _)| path.ends_with(name)).expect("a file");
+        let [agent, manifest, sums] = ["agent.safetensors", "manifest.json", "SHA256SUMS"].map(file);
         if !path.ends_with("SHA256SUMS") {
             let new = fs::read(&agent.0).expect("weights");
             if path.ends_with("agent.safetensors") {

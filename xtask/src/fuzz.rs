@@ -164,11 +164,11 @@ pub fn host() -> Result<String, String> {
 
 /// Runs one target; returns the number of inputs, and whether it found nothing.
 fn fuzz(name: &str, built: &Path, folder: &Path, seconds: u64) -> Result<(u64, bool), String> {
-    let of = |part: &str| {
+    let subfolder = |part: &str| {
         let path = folder.join(part).join(name);
         fs::create_dir_all(&path).map(|()| path.clone()).map_err(|e| format!("{}: {e}", path.display()))
     };
-    let (corpus, artifacts, scratch) = (of("corpus")?, of("artifacts")?, of("scratch")?);
+    let (corpus, artifacts, scratch) = (subfolder("corpus")?, subfolder("artifacts")?, subfolder("scratch")?);
     let logs = folder.join("log");
     fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
     let log = logs.join(format!("{name}.{}.log", std::process::id()));

@@ -103,13 +103,13 @@ fn limited(command: &Command, place: &Path) -> Command {
 
 fn look(child: &Child, folder: &Path) -> [f64; 4] {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-    let of = |key: &str| {
+    let field = |key: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(key));
         line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(f64::NAN)
     };
     let descriptors =
         fs::read_dir(format!("/proc/{}/fd", child.id())).map_or(f64::NAN, |all| all.count() as f64);
-    [of("VmRSS:"), descriptors, of("Threads:"), temporaries(&folder.join("long")) as f64]
+    [field("VmRSS:"), descriptors, field("Threads:"), temporaries(&folder.join("long")) as f64]
 }
 
 /// The number of temporary files.

@@ -5,7 +5,7 @@ use crate::acting::Situation;
 use crate::agent::{AgentError, Metrics};
 use crate::agents::album::BoundednessCondition;
 use crate::common::Common;
-use crate::device::{ACTIONS, DataThere, STATES};
+use crate::device::{ACTIONS, DeviceData, STATES};
 use crate::encoding::Encoding;
 use crate::networks::{NetworkId, Networks};
 use crate::noise::Noise;
@@ -161,7 +161,7 @@ pub struct Inputs<'t, 'a> {
     pub(crate) choices: Option<usize>,
     pub(crate) batch: &'a Batch,
     /// Where the rows of the batch are on a device that has the data.
-    pub(crate) there: Option<&'a DataThere>,
+    pub(crate) device_data: Option<&'a DeviceData>,
     pub(crate) encoding: &'a Encoding,
     pub(crate) reward_scale: f32,
     pub(crate) noise: RefCell<&'a mut Noise>,
@@ -203,7 +203,7 @@ impl<'t> Inputs<'t, '_> {
         let view = self.batch.states().range(from * rows..to * rows);
         let fill = |out: &mut [f32]| self.encoding.encode(view, out);
         let (rows, cols) = (view.rows(), self.encoding.dim());
-        let at = |there: &DataThere| there.states(self.batch, from, to);
+        let at = |data: &DeviceData| data.states(self.batch, from, to);
         let var = self.given(STATES, at, rows, cols, fill);
         if let Some(free) = encoded.iter_mut().find(|entry| entry.is_none()) {
             *free = Some((from, to, var));
@@ -231,18 +231,18 @@ impl<'t> Inputs<'t, '_> {
     fn given(
         &self,
         table: usize,
-        at: impl FnOnce(&DataThere) -> Vec<u32>,
+        at: impl FnOnce(&DeviceData) -> Vec<u32>,
         rows: usize,
         cols: usize,
         fill: impl FnOnce(&mut [f32]),
     ) -> Var<'t> {
-        match self.there {
-            Some(there) => self.tape.constant_of_table(table, || at(there), rows, cols, fill),
+        match self.device_data {
+            Some(data) => self.tape.constant_of_table(table, || at(data), rows, cols, fill),
             None => self.tape.constant_with(rows, cols, fill),
         }
     }
 
-    fn actions(&self, view: View<'_>, at: impl FnOnce(&DataThere) -> Vec<u32>) -> Var<'t> {
+    fn actions(&self, view: View<'_>, at: impl FnOnce(&DeviceData) -> Vec<u32>) -> Var<'t> {
         self.given(ACTIONS, at, view.rows(), view.cols(), |out| out.copy_from_slice(view.data()))
     }
 
@@ -252,7 +252,7 @@ impl<'t> Inputs<'t, '_> {
 
     /// The actions `a`.
     pub fn a(&self) -> Var<'t> {
-        self.actions(self.batch.actions(), |_| DataThere::actions(self.batch))
+        self.actions(self.batch.actions(), |_| DeviceData::actions(self.batch))
     }
 
     /// States and actions concatenated, `[s, a]`.
@@ -277,9 +277,9 @@ impl<'t> Inputs<'t, '_> {
 
     /// States with actions beside them, copied directly from the batch unless states are encoded, which is done once. On a
     /// device that holds the data, both are there already.
-    fn beside_states(&self, actions: View<'_>, there: impl FnOnce() -> Var<'t>) -> Var<'t> {
-        if self.there.is_some() {
-            return self.tape.concat_cols(&[self.s(), there()]);
+    fn beside_states(&self, actions: View<'_>, on_device: impl FnOnce() -> Var<'t>) -> Var<'t> {
+        if self.device_data.is_some() {
+            return self.tape.concat_cols(&[self.s(), on_device()]);
         }
         let (rows, s, a) = (self.rows(), self.encoding.dim(), actions.cols());
         let join = |states: &[f32], out: &mut [f32]| {
@@ -299,12 +299,12 @@ impl<'t> Inputs<'t, '_> {
 
     /// The recorded actions one step later.
     pub fn a_next(&self) -> Var<'t> {
-        self.actions(self.batch.next_actions(), |there| there.next_actions(self.batch))
+        self.actions(self.batch.next_actions(), |data| data.next_actions(self.batch))
     }
 
     /// Consecutive actions `a_t, a_(t+1), ...` side by side, as many as [`SegmentConfig`] asks for.
     pub fn chunk(&self) -> Var<'t> {
-        self.actions(self.batch.chunks(), |there| there.chunks(self.batch))
+        self.actions(self.batch.chunks(), |data| data.chunks(self.batch))
     }
 
     /// 1 for each action of the chunk inside its episode, 0 beyond its end.
@@ -425,13 +425,13 @@ impl<'t> Measures<'t> {
 
     /// The measures in the form that a device takes.
     pub(crate) fn places(&self) -> Vec<(album_xla::Measure, usize)> {
-        let of = |measure: Measure| match measure {
+        let reduction = |measure: Measure| match measure {
             Measure::Mean | Measure::ValueMean => album_xla::Measure::Mean,
             Measure::ValueMax => album_xla::Measure::Max,
             Measure::ValueMin => album_xla::Measure::Min,
             Measure::ShareSatisfied => album_xla::Measure::ShareNotPositive,
         };
-        self.measures.iter().map(|&(_, measure, x)| (of(measure), x.place())).collect()
+        self.measures.iter().map(|&(_, measure, x)| (reduction(measure), x.place())).collect()
     }
 
     /// The names of the measures, and the divisor of each.

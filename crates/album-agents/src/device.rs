@@ -5,7 +5,7 @@ use crate::encoding::Encoding;
 use crate::networks::Networks;
 use album_data::{Batch, Dataset, Episodes};
 use album_nn::{Pool, Tape};
-use album_xla::{Group, Report, Seat, Step, Table, XlaError};
+use album_xla::{Group, Seat, Step, Table, UpdateMetrics, XlaError};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) struct OnDevice {
     /// Records the losses instead of computing them.
     pub(crate) tape: Tape,
     /// Locates batches in the device's copy of the dataset, if there is one.
-    pub(crate) data: Option<DataThere>,
+    pub(crate) data: Option<DeviceData>,
     place: Place,
     /// The first error, if any.
     failure: RefCell<Option<XlaError>>,
@@ -63,7 +63,7 @@ impl OnDevice {
             tables.push(Table { key, width, rows });
         }
         self.seat.lend(tables)?;
-        self.data = Some(DataThere(episodes.clone()));
+        self.data = Some(DeviceData(episodes.clone()));
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl OnDevice {
         number: u64,
         step: Step,
         factor: f64,
-    ) -> Option<Report> {
+    ) -> Option<UpdateMetrics> {
         let fresh = (self.place == Place::Host).then(|| {
             let mut states = nets.state();
             let tensors = states.iter_mut().flat_map(NetworkState::tensors_mut);
@@ -128,9 +128,9 @@ pub(crate) const STATES: usize = 0;
 pub(crate) const ACTIONS: usize = 1;
 
 /// Finds the rows of a batch in the tables.
-pub(crate) struct DataThere(Episodes);
+pub(crate) struct DeviceData(Episodes);
 
-impl DataThere {
+impl DeviceData {
     /// The rows of blocks `from..to` of `[s; s'; s_K]`, the states of a batch.
     pub(crate) fn states(&self, batch: &Batch, from: usize, to: usize) -> Vec<u32> {
         let mut rows = Vec::with_capacity((to - from) * batch.len());

@@ -152,11 +152,11 @@ impl Learner {
     }
 
     /// Evaluates `of` on the latest networks.
-    fn with_networks<T>(&self, of: impl FnOnce(&Networks) -> T) -> T {
+    fn with_networks<T>(&self, read: impl FnOnce(&Networks) -> T) -> T {
         let newer = self.device.as_ref().and_then(|device| device.newer(&self.nets));
         match newer.and_then(|states| self.nets.frozen(&states).ok()) {
-            Some(nets) => of(&nets),
-            None => of(&self.nets),
+            Some(nets) => read(&nets),
+            None => read(&self.nets),
         }
     }
 
@@ -301,7 +301,7 @@ impl Learner {
         mut then: impl for<'t> FnMut(&dyn Algorithm, &mut Networks, Stage, Loss<'t>),
     ) {
         for &stage in self.algorithm.stages() {
-            let (tape, there) = match &mut self.device {
+            let (tape, device_data) = match &mut self.device {
                 Some(device) => (&mut device.tape, device.data.as_ref()),
                 None => (&mut self.tape, None),
             };
@@ -313,7 +313,7 @@ impl Learner {
                 measured,
                 choices: self.blueprint.choices(),
                 batch,
-                there,
+                device_data,
                 encoding: &self.blueprint.encoding,
                 reward_scale: self.common.reward_scale as f32,
                 noise: RefCell::new(noise),
@@ -329,7 +329,7 @@ impl Learner {
     fn values_of(
         &mut self,
         observations: View<'_>,
-        of: impl for<'t> FnOnce(&Networks, Var<'t>) -> Var<'t>,
+        value: impl for<'t> FnOnce(&Networks, Var<'t>) -> Var<'t>,
     ) -> Vec<f32> {
         self.settle();
         let (encoding, scale) = (&self.blueprint.encoding, self.common.reward_scale);
@@ -337,7 +337,7 @@ impl Learner {
         let tape = self.tape.begin();
         let s = tape.constant_with(observations.rows(), encoding.dim(), fill);
         let in_data_units = |v: &f32| (f64::from(*v) / scale) as f32;
-        of(&self.nets, s).with_value(|v| v.iter().map(in_data_units).collect())
+        value(&self.nets, s).with_value(|v| v.iter().map(in_data_units).collect())
     }
 
     /// Loss and gradients of all trained networks at given random numbers, without an update: all stages see

@@ -368,15 +368,15 @@ mod tests {
     #[test]
     fn several_files_change_together() {
         let dir = tempfile::tempdir().unwrap();
-        let of = |names: [&str; 2], text: &str| names.map(|name| (name.to_owned(), text.to_owned()));
+        let files = |names: [&str; 2], text: &str| names.map(|name| (name.to_owned(), text.to_owned()));
         let folder = dir.path().join("new/report");
-        write_together(&folder, of(["a", "b"], "old")).unwrap();
+        write_together(&folder, files(["a", "b"], "old")).unwrap();
         fs::create_dir(folder.join("c")).unwrap(); // cannot be replaced by a file
-        let (path, _) = write_together(&folder, of(["a", "c"], "new")).unwrap_err();
+        let (path, _) = write_together(&folder, files(["a", "c"], "new")).unwrap_err();
         assert_eq!(path, folder.join("c"));
         assert_eq!(fs::read(folder.join("a")).unwrap(), b"old");
         assert_eq!(names(&folder), ["a", "b", "c"]);
-        assert!(write_together(&dir.path().join("none"), of(["a", "b/c"], "new")).is_err());
+        assert!(write_together(&dir.path().join("none"), files(["a", "b/c"], "new")).is_err());
         assert!(!dir.path().join("none").exists());
     }
 

@@ -4,20 +4,20 @@ use crate::number;
 
 /// More memory than the machine has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} needs about {}, and this machine has {}", number::bytes(*needed), number::bytes(*there))]
+#[error("{what} needs about {}, and this machine has {}", number::bytes(*needed), number::bytes(*available))]
 pub struct NotEnough {
     /// What needs it.
     pub what: String,
     /// Bytes needed.
     pub needed: u64,
     /// Bytes of the machine.
-    pub there: u64,
+    pub available: u64,
 }
 
 /// Refuses what cannot fit into the memory of this machine, before anything is allocated.
 pub fn check_memory(what: impl Into<String>, needed: u64) -> Result<(), NotEnough> {
     match memory() {
-        Some(there) if needed > there => Err(NotEnough { what: what.into(), needed, there }),
+        Some(available) if needed > available => Err(NotEnough { what: what.into(), needed, available }),
         _ => Ok(()),
     }
 }

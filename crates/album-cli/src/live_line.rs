@@ -27,17 +27,17 @@ impl LiveLine {
         progress::say(&self.bar, &line);
     }
 
-    /// Shows an event of the trainer. `of` says which run it is of, where there are several.
-    pub fn show(&mut self, of: &str, event: &Event<'_>) {
+    /// Shows an event of the trainer. `run` names the run if there are several.
+    pub fn show(&mut self, run: &str, event: &Event<'_>) {
         match event {
             Event::Started { step, .. } => {
                 self.bar.set_position(*step);
                 self.bar.reset_eta();
                 if *step > 0 {
-                    self.say(format!("{of}resuming after step {step}"));
+                    self.say(format!("{run}resuming after step {step}"));
                 }
             }
-            Event::Warning(text) => self.say(format!("{of}warning: {text}")),
+            Event::Warning(text) => self.say(format!("{run}warning: {text}")),
             Event::Progress { step, ms_per_step } => {
                 self.bar.set_position(*step);
                 self.speed = format!("{:.0} steps/s", 1e3 / ms_per_step);
@@ -55,7 +55,7 @@ impl LiveLine {
                     .success
                     .map_or_else(String::new, |share| format!("success {:.0} %", 100.0 * share));
                 let line = format!(
-                    "{of}step {:>8}  {}  return {:.1}  length {:.0}  {}  evaluated in {seconds:.1} s{}",
+                    "{run}step {:>8}  {}  return {:.1}  length {:.0}  {}  evaluated in {seconds:.1} s{}",
                     summary.step,
                     self.success,
                     summary.mean_return,

@@ -67,8 +67,8 @@ impl EnvShape {
             Err(EnvError::OtherSpaces { environment: environment.to_owned(), found, expected })
         };
         if self.observation_dim != observation_dim {
-            let of = |n: usize| format!("observations of {n} numbers");
-            return refuse(of(self.observation_dim), of(observation_dim));
+            let written = |n: usize| format!("observations of {n} numbers");
+            return refuse(written(self.observation_dim), written(observation_dim));
         }
         let same = match (&self.actions, actions) {
             (ActionSpace::Continuous { low: a, .. }, ActionSpace::Continuous { low: b, .. }) => {

@@ -249,12 +249,12 @@ impl Costs {
         let shown: Vec<Vec<[Option<f64>; 2]>> = rows
             .iter()
             .map(|(cost, method, setting, _)| {
-                let of = |quantity: &Quantity| {
-                    let there = quantity.published(published, method, setting);
-                    let relative = quantity.relative(self, cost, there, published);
-                    if quantity.machine { relative } else { [(quantity.measured)(cost), there] }
+                let here_and_in_paper = |quantity: &Quantity| {
+                    let in_paper = quantity.published(published, method, setting);
+                    let relative = quantity.relative(self, cost, in_paper, published);
+                    if quantity.machine { relative } else { [(quantity.measured)(cost), in_paper] }
                 };
-                QUANTITIES.iter().map(of).collect()
+                QUANTITIES.iter().map(here_and_in_paper).collect()
             })
             .collect();
         let least = |column: usize, side: usize| {
@@ -268,16 +268,16 @@ impl Costs {
                     let rank = if best { Rank::Best } else { Rank::None };
                     cells.push(Entry::new(quantity.written(value)).rank(rank));
                 }
-                let there = quantity.published(published, method, setting);
-                let [here_relative, there_relative] = quantity.relative(self, cost, there, published);
+                let in_paper = quantity.published(published, method, setting);
+                let [here_relative, paper_relative] = quantity.relative(self, cost, in_paper, published);
                 data = data.row([
                     Entry::new(&**method),
                     Entry::new(*setting),
                     Entry::new(quantity.metric),
                     (quantity.measured)(cost).into(),
-                    there.into(),
+                    in_paper.into(),
                     here_relative.into(),
-                    there_relative.into(),
+                    paper_relative.into(),
                 ]);
             }
             table = table.row(cells);
@@ -292,14 +292,14 @@ impl Costs {
         let plots = QUANTITIES.iter().map(|quantity| {
             let (mut measured, mut given) = (Vec::new(), Vec::new());
             for (row, (cost, method, setting, _)) in rows.iter().enumerate() {
-                let there = quantity.published(published, method, setting);
-                let [here, there] = if quantity.machine {
-                    quantity.relative(self, cost, there, published)
+                let in_paper = quantity.published(published, method, setting);
+                let [here, in_paper] = if quantity.machine {
+                    quantity.relative(self, cost, in_paper, published)
                 } else {
-                    [(quantity.measured)(cost), there]
+                    [(quantity.measured)(cost), in_paper]
                 };
                 measured.extend(here.map(|value| (row as f64 - 0.36, value)));
-                given.extend(there.map(|value| (row as f64 + 0.02, value)));
+                given.extend(in_paper.map(|value| (row as f64 + 0.02, value)));
             }
             let label = match quantity.machine {
                 true => format!("{}, relative to {BASE}", quantity.name),
@@ -331,10 +331,10 @@ impl Costs {
                 let mut points: Vec<(f64, f64, &str)> = averages
                     .filter(|score| score.environment == "average")
                     .filter_map(|score| {
-                        let of = |cost: &&AgentCost| {
+                        let same_method = |cost: &&AgentCost| {
                             cost.method().is_some_and(|method| method == (score.method.clone(), ""))
                         };
-                        let cost = self.agents.iter().find(of)?;
+                        let cost = self.agents.iter().find(same_method)?;
                         Some((cost_of(cost)?, score.mean, cost.agent.as_str()))
                     })
                     .collect();

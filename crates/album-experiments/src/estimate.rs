@@ -228,9 +228,9 @@ fn estimate(
 pub(crate) fn matrix(study: &Study, arms: &[&Arm], metric: &str) -> (Option<Scores>, usize) {
     let values: Vec<Vec<(u64, f64)>> =
         arms.iter().map(|arm| measure::values(arm, study.protocol, metric)).collect();
-    let of = |seed: u64, values: &Vec<(u64, f64)>| values.iter().find(|v| v.0 == seed).map(|v| v.1);
+    let value_at = |seed: u64, values: &Vec<(u64, f64)>| values.iter().find(|v| v.0 == seed).map(|v| v.1);
     let seeds = values.first().map_or(&[][..], Vec::as_slice).iter().map(|value| value.0);
     let rows: Vec<Vec<f64>> =
-        seeds.filter_map(|seed| values.iter().map(|values| of(seed, values)).collect()).collect();
+        seeds.filter_map(|seed| values.iter().map(|values| value_at(seed, values)).collect()).collect();
     (Scores::new(&rows).ok(), rows.len())
 }

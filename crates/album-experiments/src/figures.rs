@@ -139,11 +139,11 @@ fn dots(lines: &[&Estimate], title: &str) -> Plot {
 
 /// Success over training steps.
 fn curves(study: &Study) -> Option<NamedFigure> {
-    let of = |records: &Records| -> Points {
+    let success = |records: &Records| -> Points {
         let series = records.eval.series("evaluation/success");
         series.into_iter().map(|(step, share)| (step, 100.0 * share)).collect()
     };
-    let figure = over_steps(study, of, |plot| plot.y_label("success (%)").y_range(-2.0, 102.0))?;
+    let figure = over_steps(study, success, |plot| plot.y_label("success (%)").y_range(-2.0, 102.0))?;
     let caption = "Success (%) over training steps: mean over seeds with its 95 % bootstrap interval; a seed that has not \
                    come so far is not in it.";
     Some(NamedFigure { name: "curves", figure, caption: caption.into() })
@@ -151,18 +151,19 @@ fn curves(study: &Study) -> Option<NamedFigure> {
 
 /// Mean values over training steps. Diverging values need a logarithmic scale.
 fn values(study: &Study) -> Option<NamedFigure> {
-    let of = |records: &Records| -> Points {
+    let mean_v = |records: &Records| -> Points {
         let mut names = records.train.names();
         let name = names.find(|name| name.ends_with("/v_mean")).unwrap_or_default();
         records.train.series(name)
     };
     let runs = || study.arms.iter().flat_map(|arm| &arm.runs).filter_map(|run| run.records.as_ref());
-    let large = runs().flat_map(&of).any(|point| point.1.abs() > LARGE);
+    let large = runs().flat_map(&mean_v).any(|point| point.1.abs() > LARGE);
     let figure = if large {
-        let below = |records: &Records| of(records).into_iter().map(|(step, value)| (step, -value)).collect();
+        let below =
+            |records: &Records| mean_v(records).into_iter().map(|(step, value)| (step, -value)).collect();
         over_steps(study, below, |plot| plot.y_label("− mean V").y_scale(Scale::Log))?
     } else {
-        over_steps(study, of, |plot| plot.y_label("mean V"))?
+        over_steps(study, mean_v, |plot| plot.y_label("mean V"))?
     };
     let scale = if large {
         " Values below zero are shown, with their sign reversed, on a logarithmic scale."

@@ -24,8 +24,8 @@ pub(crate) const METRICS: [&str; 10] = [
 /// `success` is that of the last evaluation or the mean of the last three (or fewer). `steps_to_half_success`
 /// is missing for runs that never reach 50 % success.
 pub fn values(arm: &Arm, protocol: Protocol, metric: &str) -> Vec<(u64, f64)> {
-    let of = |run: &Run| value(arm, run, protocol, metric).map(|value| (run.seed, value));
-    arm.runs.iter().filter_map(of).filter(|(_, value)| value.is_finite()).collect()
+    let seed_and_value = |run: &Run| value(arm, run, protocol, metric).map(|value| (run.seed, value));
+    arm.runs.iter().filter_map(seed_and_value).filter(|(_, value)| value.is_finite()).collect()
 }
 
 /// Whether a metric is deterministic, the same for every seed.

@@ -229,10 +229,10 @@ fn outputs_of(
     Ok(page)
 }
 
-fn put_table(page: Page, of: &str, made: NamedTable, files: &mut BTreeMap<String, String>) -> Page {
+fn put_table(page: Page, study: &str, made: NamedTable, files: &mut BTreeMap<String, String>) -> Page {
     let stem = match made.name {
-        "" => of.to_owned(),
-        name => format!("{of}-{name}"),
+        "" => study.to_owned(),
+        name => format!("{study}-{name}"),
     };
     let (csv, tex) = (format!("{stem}.csv"), format!("{stem}.tex"));
     files.insert(csv.clone(), made.data.to_csv());

@@ -89,8 +89,9 @@ fn state(run: &Run) -> Entry {
 }
 
 fn success(study: &Study, arm: &Arm, run: &Run) -> Entry {
-    let of = measure::values(arm, study.protocol, "success").into_iter().find(|value| value.0 == run.seed);
-    of.map_or(Entry::from("–"), |value| Entry::new(written("success", value.1)))
+    let success =
+        measure::values(arm, study.protocol, "success").into_iter().find(|value| value.0 == run.seed);
+    success.map_or(Entry::from("–"), |value| Entry::new(written("success", value.1)))
 }
 
 fn time(run: &Run) -> String {

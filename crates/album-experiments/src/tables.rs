@@ -27,9 +27,9 @@ pub struct NamedTable {
 /// All tables of a study that have data.
 pub fn tables(study: &Study, published: &Published) -> Vec<NamedTable> {
     let mut made = Vec::new();
-    let of = |metric: &String| estimates(study, published, metric);
+    let estimated = |metric: &String| estimates(study, published, metric);
     let scores: Vec<Estimate> =
-        study.metrics.iter().filter(|metric| *metric == "success").flat_map(of).collect();
+        study.metrics.iter().filter(|metric| *metric == "success").flat_map(estimated).collect();
     if !scores.is_empty() {
         made.push(NamedTable {
             name: "",
@@ -39,7 +39,7 @@ pub fn tables(study: &Study, published: &Published) -> Vec<NamedTable> {
         made.extend(side_by_side(study, &scores));
     }
     let others: Vec<Estimate> =
-        study.metrics.iter().filter(|metric| *metric != "success").flat_map(of).collect();
+        study.metrics.iter().filter(|metric| *metric != "success").flat_map(estimated).collect();
     if !others.is_empty() {
         made.push(NamedTable {
             name: "statistics",
@@ -489,8 +489,8 @@ pub(crate) fn comparable(study: &Study, x: &[&Arm], y: &[&Arm]) -> Option<(Score
     let tasks: Vec<&str> =
         x.iter().map(|arm| arm.task.as_str()).filter(|task| has(x, task) && has(y, task)).collect();
     let scores = |arms: &[&Arm]| {
-        let of = |task: &&str| arms.iter().find(|arm| arm.task == *task).copied();
-        let chosen: Vec<&Arm> = tasks.iter().filter_map(of).collect();
+        let arm_on = |task: &&str| arms.iter().find(|arm| arm.task == *task).copied();
+        let chosen: Vec<&Arm> = tasks.iter().filter_map(arm_on).collect();
         matrix(study, &chosen, "success").0.filter(|scores| scores.runs() >= 2)
     };
     Some((scores(x)?, scores(y)?))

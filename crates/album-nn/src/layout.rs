@@ -60,7 +60,7 @@ pub(crate) enum Strip {
 
 /// The kind of a parameter tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum TensorKind {
     Kernel,
     Vector,
 }
@@ -70,7 +70,7 @@ pub(crate) enum Kind {
 pub(crate) struct Place {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TensorKind,
     /// Offset from the start of the whole buffer.
     pub(crate) offset: usize,
 }
@@ -116,13 +116,13 @@ impl Layout {
                     let offset = member * at + offset;
                     places.push(Place { name: format!("{prefix}/{name}"), shape, kind, offset });
                 };
-                place("kernel", vec![layer.inputs, layer.outputs], Kind::Kernel, layer.kernel);
+                place("kernel", vec![layer.inputs, layer.outputs], TensorKind::Kernel, layer.kernel);
                 if let Some(bias) = layer.bias {
-                    place("bias", vec![layer.outputs], Kind::Vector, bias);
+                    place("bias", vec![layer.outputs], TensorKind::Vector, bias);
                 }
                 if let (Some(scale), Some(shift)) = (layer.scale, layer.shift()) {
-                    place("norm_scale", vec![layer.outputs], Kind::Vector, scale);
-                    place("norm_bias", vec![layer.outputs], Kind::Vector, shift);
+                    place("norm_scale", vec![layer.outputs], TensorKind::Vector, scale);
+                    place("norm_bias", vec![layer.outputs], TensorKind::Vector, shift);
                 }
             }
         }
@@ -159,8 +159,8 @@ impl Layout {
 /// Copies a tensor out of a parameter buffer, row by row.
 pub(crate) fn read_tensor(buffer: &[f32], place: &Place) -> Vec<f32> {
     match place.kind {
-        Kind::Vector => buffer[place.offset..][..place.shape[0]].to_vec(),
-        Kind::Kernel => {
+        TensorKind::Vector => buffer[place.offset..][..place.shape[0]].to_vec(),
+        TensorKind::Kernel => {
             let (rows, columns) = (place.shape[0], place.shape[1]);
             let mut out = Vec::with_capacity(rows * columns);
             for row in 0..rows {
@@ -176,8 +176,8 @@ pub(crate) fn read_tensor(buffer: &[f32], place: &Place) -> Vec<f32> {
 /// Copies a tensor, given row by row, into a parameter buffer.
 pub(crate) fn write_tensor(buffer: &mut [f32], place: &Place, data: &[f32]) {
     match place.kind {
-        Kind::Vector => buffer[place.offset..][..place.shape[0]].copy_from_slice(data),
-        Kind::Kernel => {
+        TensorKind::Vector => buffer[place.offset..][..place.shape[0]].copy_from_slice(data),
+        TensorKind::Kernel => {
             let (rows, columns) = (place.shape[0], place.shape[1]);
             for row in 0..rows {
                 for column in 0..columns {

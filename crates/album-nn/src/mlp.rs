@@ -10,7 +10,7 @@ use crate::buffer::{Buffer, SharedMut};
 use crate::error::TensorError;
 use crate::gemm::PANEL;
 use crate::init::{glorot_limit, uniform};
-use crate::layout::{Kind, Layout, Strip, read_tensor, write_tensor};
+use crate::layout::{Layout, Strip, TensorKind, read_tensor, write_tensor};
 use crate::pool::Pool;
 
 /// The shape of an MLP: Dense -> activation -> LayerNorm (optional), repeated, then Dense.
@@ -195,7 +195,7 @@ impl Mlp {
         let mut values = Vec::new();
         let last = layout.layers.len() - 1;
         for place in &layout.places {
-            if place.kind == Kind::Kernel {
+            if place.kind == TensorKind::Kernel {
                 let (inputs, outputs) = (place.shape[0], place.shape[1]);
                 let is_last = place.name.ends_with(&format!("layer{last}/kernel"));
                 let scale = if is_last { spec.output_scale } else { 1.0 };

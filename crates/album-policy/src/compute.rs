@@ -195,8 +195,8 @@ impl<'a> Inputs<'a> {
         let (candidates, scores) = (self.get(candidates), self.get(scores));
         let out = out.chunks_exact_mut(candidates.cols);
         for (row, (scores, out)) in scores.data.chunks_exact(n).zip(out).enumerate() {
-            let of = |i: usize| candidates.row(row * n + i);
-            out.copy_from_slice(of(choose(row, scores, &of)));
+            let candidate = |i: usize| candidates.row(row * n + i);
+            out.copy_from_slice(candidate(choose(row, scores, &candidate)));
         }
     }
 }

@@ -119,17 +119,17 @@ impl PolicyFile {
         let (header, data) = rest.split_at(length);
         let header: Header = serde_json::from_slice(header)
             .map_err(|e| PolicyError::damaged(format!("its header is not that of a policy: {e}")))?;
-        let of = |key: &str| {
+        let metadata = |key: &str| {
             let missing = || PolicyError::damaged(format!("its metadata has no `{key}`"));
             header.metadata.get(key).ok_or_else(missing)
         };
-        let found = of("album_policy")?;
+        let found = metadata("album_policy")?;
         if *found != VERSION.to_string() {
             return Err(PolicyError::Version { found: found.escape_debug().to_string(), expected: VERSION });
         }
         let json = |key, e| PolicyError::damaged(format!("its metadata `{key}`: {e}"));
-        let manifest: Manifest = serde_json::from_str(of("policy")?).map_err(|e| json("policy", e))?;
-        let graph: Graph = serde_json::from_str(of("steps")?).map_err(|e| json("steps", e))?;
+        let manifest: Manifest = serde_json::from_str(metadata("policy")?).map_err(|e| json("policy", e))?;
+        let graph: Graph = serde_json::from_str(metadata("steps")?).map_err(|e| json("steps", e))?;
         let tensors = read(&header.tensors, data).map_err(PolicyError::Damaged)?;
         manifest.check().map_err(PolicyError::Damaged)?;
         Ok(PolicyFile { manifest, graph, tensors })

@@ -89,8 +89,13 @@ impl Agent {
     }
 
     /// Applies `of` to the agent, releasing the GIL if there are enough rows.
-    fn with<T: Send>(&self, py: Python<'_>, rows: usize, of: impl FnOnce(&mut Fitted) -> T + Send) -> T {
-        if rows <= FEW { of(&mut self.lock()) } else { py.detach(|| of(&mut self.lock())) }
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        rows: usize,
+        use_agent: impl FnOnce(&mut Fitted) -> T + Send,
+    ) -> T {
+        if rows <= FEW { use_agent(&mut self.lock()) } else { py.detach(|| use_agent(&mut self.lock())) }
     }
 
     /// Converts actions for Python: floats, or integers for discrete actions.
@@ -108,8 +113,14 @@ impl Agent {
     }
 
     /// Converts values for Python: one per row.
-    fn values(&self, py: Python<'_>, single: bool, what: &str, of: Option<Vec<f32>>) -> PyResult<Py<PyAny>> {
-        let Some(values) = of else {
+    fn values(
+        &self,
+        py: Python<'_>,
+        single: bool,
+        what: &str,
+        values: Option<Vec<f32>>,
+    ) -> PyResult<Py<PyAny>> {
+        let Some(values) = values else {
             let message = format!("the agent `{}` learns no {what}", self.config.agent);
             return Err(exception(py, "Unsupported", message));
         };

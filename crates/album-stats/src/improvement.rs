@@ -33,6 +33,6 @@ pub(super) fn share_won(x: &Scores, y: &Scores) -> f64 {
 }
 
 fn halves_won(x: &[f64], y: &[f64]) -> u64 {
-    let of = |a: f64| y.iter().map(|&b| u64::from(a > b) + u64::from(a >= b)).sum::<u64>();
-    x.iter().map(|&a| of(a)).sum()
+    let halves_won_by = |a: f64| y.iter().map(|&b| u64::from(a > b) + u64::from(a >= b)).sum::<u64>();
+    x.iter().map(|&a| halves_won_by(a)).sum()
 }

@@ -76,8 +76,8 @@ impl Scores {
     /// The mean of each run over tasks. Their standard deviation is what the paper gives beside an
     /// environment's mean.
     pub fn run_means(&self) -> Vec<f64> {
-        let of = |run| sum(self.values.iter().skip(run).step_by(self.runs).copied());
-        (0..self.runs).map(|run| of(run) / self.tasks() as f64).collect()
+        let total = |run| sum(self.values.iter().skip(run).step_by(self.runs).copied());
+        (0..self.runs).map(|run| total(run) / self.tasks() as f64).collect()
     }
 
     /// Whether there are several runs with identical scores, which say nothing about their spread.

@@ -29,8 +29,8 @@ impl Best {
 
     /// The score by held-out losses.
     pub(crate) fn of_held_out(step: u64, metrics: &Metrics) -> Option<Self> {
-        let of = |name: &str| metrics.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
-        let (name, value) = LOSSES.iter().find_map(|&name| Some((name, of(name)?)))?;
+        let metric = |name: &str| metrics.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
+        let (name, value) = LOSSES.iter().find_map(|&name| Some((name, metric(name)?)))?;
         Some(Best { step, criterion: format!("validation/{name}"), value })
     }
 

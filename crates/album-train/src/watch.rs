@@ -63,8 +63,8 @@ impl Watch {
 
     /// Warns once when V leaves the range that the rewards allow.
     pub(crate) fn alarm(&mut self, step: u64, metrics: &Metrics) -> Option<String> {
-        let of = |name: &str| metrics.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
-        let (least, most) = (of("value/v_min")?, of("value/v_max")?);
+        let metric = |name: &str| metrics.iter().find(|metric| metric.0 == name).map(|metric| metric.1);
+        let (least, most) = (metric("value/v_min")?, metric("value/v_max")?);
         let [low, high] = self.range;
         let slack = 0.1 * (high - low);
         if self.warned || step < self.from || (least >= low - slack && most <= high + slack) {

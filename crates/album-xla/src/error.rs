@@ -56,13 +56,13 @@ pub enum XlaError {
     },
     /// The dataset does not fit into the device's memory.
     #[error(
-        "the data takes {needed} on the device, which has {there} left; without --device-data only batches go there"
+        "the data takes {needed} on the device, which has {free} free; without --device-data only batches are copied to it"
     )]
     Room {
         /// The memory it needs.
         needed: String,
         /// The memory that is free.
-        there: String,
+        free: String,
     },
     /// The plugin failed to compile a program.
     #[error("the plugin does not compile this step ({message}); the program was saved to {} for a report", .program.display())]

@@ -7,7 +7,7 @@
 
 use crate::XlaError;
 use crate::pjrt::Device;
-use crate::session::{ProgramSize, Report, Session, Tensors};
+use crate::session::{ProgramSize, Session, Tensors, UpdateMetrics};
 use crate::step::{Ask, Net, Step};
 use album_base::{machine, number};
 use album_nn::StepRates;
@@ -51,7 +51,7 @@ struct Place {
     here: Option<Tensors>,
     /// The update it waits for, and its step.
     asks: Option<(u64, Ask)>,
-    answer: Option<Result<Report, XlaError>>,
+    answer: Option<Result<UpdateMetrics, XlaError>>,
     left: bool,
 }
 
@@ -153,7 +153,12 @@ impl Group {
         self.changed.notify_all();
     }
 
-    fn update(&self, shared: &mut Shared, due: &[usize], asks: &[Ask]) -> Result<Vec<Report>, XlaError> {
+    fn update(
+        &self,
+        shared: &mut Shared,
+        due: &[usize],
+        asks: &[Ask],
+    ) -> Result<Vec<UpdateMetrics>, XlaError> {
         if shared.loaded != due || due.iter().any(|&at| shared.seats[at].here.is_some()) {
             shared.settle()?;
             let numbers: Vec<Tensors> = due.iter().filter_map(|&at| shared.seats[at].here.take()).collect();
@@ -247,7 +252,7 @@ impl Seat {
         step: Step,
         rates: &[StepRates],
         fresh: Option<Vec<Vec<f32>>>,
-    ) -> Result<Report, XlaError> {
+    ) -> Result<UpdateMetrics, XlaError> {
         let ask = Ask::new(step, rates, &self.nets, &self.first_rows)?;
         let mut shared = self.group.shared();
         let place = &mut shared.seats[self.at];
@@ -280,10 +285,10 @@ impl Drop for Seat {
 pub(crate) fn check_room(device: &Device, bytes: u64) -> Result<(), XlaError> {
     let on_device = device.memory().and_then(|memory| memory.free());
     // The memory of a CPU device is the machine's.
-    let there = on_device.or_else(|| device.name().eq_ignore_ascii_case("cpu").then(machine::available)?);
-    match there {
-        Some(there) if bytes > there => {
-            Err(XlaError::Room { needed: number::bytes(bytes), there: number::bytes(there) })
+    let free = on_device.or_else(|| device.name().eq_ignore_ascii_case("cpu").then(machine::available)?);
+    match free {
+        Some(free) if bytes > free => {
+            Err(XlaError::Room { needed: number::bytes(bytes), free: number::bytes(free) })
         }
         _ => Ok(()),
     }

@@ -29,7 +29,7 @@ impl Shape {
 
 /// The element type of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
+enum ElementType {
     F32,
     Bool,
     I32,
@@ -40,7 +40,7 @@ enum Kind {
 pub(crate) struct Value {
     id: usize,
     pub(crate) shape: Shape,
-    kind: Kind,
+    kind: ElementType,
 }
 
 impl Value {
@@ -55,9 +55,9 @@ impl Value {
             let _ = write!(text, "{dim}x");
         }
         text + match self.kind {
-            Kind::F32 => "f32>",
-            Kind::Bool => "i1>",
-            Kind::I32 => "i32>",
+            ElementType::F32 => "f32>",
+            ElementType::Bool => "i1>",
+            ElementType::I32 => "i32>",
         }
     }
 }
@@ -84,7 +84,7 @@ fn list(numbers: &[usize]) -> String {
 }
 
 impl Hlo {
-    fn value(&mut self, shape: Shape, kind: Kind) -> Value {
+    fn value(&mut self, shape: Shape, kind: ElementType) -> Value {
         self.next += 1;
         Value { id: self.next - 1, shape, kind }
     }
@@ -97,19 +97,19 @@ impl Hlo {
 
     /// An argument of the function.
     pub(crate) fn argument(&mut self, shape: Shape) -> Value {
-        self.value(shape, Kind::F32)
+        self.value(shape, ElementType::F32)
     }
 
     /// An argument of `i32` indices.
     pub(crate) fn places(&mut self, shape: Shape) -> Value {
-        self.value(shape, Kind::I32)
+        self.value(shape, ElementType::I32)
     }
 
     pub(crate) fn constant(&mut self, x: f32, shape: Shape) -> Value {
         if let Some(&known) = self.constants.get(&(x.to_bits(), shape)) {
             return known;
         }
-        let value = self.value(shape, Kind::F32);
+        let value = self.value(shape, ElementType::F32);
         self.constants.insert((x.to_bits(), shape), value);
         let literal = format!("constant dense<0x{:08X}> : {}", x.to_bits(), value.of_type());
         self.push(value, &literal)
@@ -117,7 +117,7 @@ impl Hlo {
 
     /// A constant vector.
     pub(crate) fn vector(&mut self, numbers: &[f32]) -> Value {
-        let value = self.value(Shape::new(&[numbers.len()]), Kind::F32);
+        let value = self.value(Shape::new(&[numbers.len()]), ElementType::F32);
         let literals: Vec<String> = numbers.iter().map(|x| format!("0x{:08X}", x.to_bits())).collect();
         let literal = format!("constant dense<[{}]> : {}", literals.join(", "), value.of_type());
         self.push(value, &literal)
@@ -175,7 +175,7 @@ impl Hlo {
     /// Elementwise comparison in the given `direction` (`GT`, `GE`, `EQ`, ...).
     pub(crate) fn compare(&mut self, direction: &str, a: Value, b: Value) -> Value {
         let [a, b] = self.together(a, b);
-        let value = self.value(a.shape, Kind::Bool);
+        let value = self.value(a.shape, ElementType::Bool);
         let (of, to) = (a.of_type(), value.of_type());
         self.push(value, &format!("compare {direction}, %{}, %{}, FLOAT : ({of}, {of}) -> {to}", a.id, b.id))
     }
@@ -316,7 +316,7 @@ impl Hlo {
 
     /// The index along a dimension: 0, 1, 2, ...
     pub(crate) fn iota(&mut self, shape: Shape, dim: usize) -> Value {
-        let value = self.value(shape, Kind::F32);
+        let value = self.value(shape, ElementType::F32);
         self.push(value, &format!("iota dim = {dim} : {}", value.of_type()))
     }
 
@@ -328,7 +328,7 @@ impl Hlo {
         for (x, along) in [(a, along.0), (b, along.1)] {
             dims.extend((lead..x.shape.rank).filter(|&dim| dim != lead + along).map(|dim| x.dims()[dim]));
         }
-        let value = self.value(Shape::new(&dims), Kind::F32);
+        let value = self.value(Shape::new(&dims), ElementType::F32);
         let batching = match lead {
             0 => String::new(),
             _ => format!("batching_dims = [{}] x [{}], ", list(&common), list(&common)),

@@ -47,5 +47,5 @@ pub use error::XlaError;
 pub use group::{Group, Seat, Table};
 pub use pjrt::{Buffer, Device, Element, Executable, Memory};
 pub use plugin::{DeviceName, PLUGIN, choose, plugin, try_out};
-pub use session::{ProgramSize, Report};
+pub use session::{ProgramSize, UpdateMetrics};
 pub use step::{Measure, Net, Role, Stage, Step};

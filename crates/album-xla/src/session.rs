@@ -44,7 +44,7 @@ pub struct ProgramSize {
 
 /// What an update reports.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct UpdateMetrics {
     /// Stage by stage, the loss and then the metrics.
     pub numbers: Vec<f32>,
     /// The gradient norms of the trained networks, stage by stage, if requested.
@@ -128,7 +128,7 @@ impl Session {
     }
 
     /// Runs one update of all loaded seeds, which must ask for the same computation.
-    pub(crate) fn run(&mut self, asks: &[&Ask]) -> Result<Vec<Report>, XlaError> {
+    pub(crate) fn run(&mut self, asks: &[&Ask]) -> Result<Vec<UpdateMetrics>, XlaError> {
         let [first, ..] = asks else { return Ok(Vec::new()) };
         debug_assert!(asks.len() == self.seeds && asks.iter().all(|ask| ask.is_like(first)));
         let stages: usize = first.step.stages.iter().map(|stage| 1 + stage.measures.len()).sum();
@@ -168,7 +168,7 @@ impl Session {
         }
         let report = |numbers: &[f32]| {
             let (numbers, norms) = numbers.split_at(stages);
-            Report { numbers: numbers.to_vec(), norms: norms.to_vec() }
+            UpdateMetrics { numbers: numbers.to_vec(), norms: norms.to_vec() }
         };
         Ok(numbers.chunks_exact(program.report.max(1)).map(report).collect())
     }

@@ -94,8 +94,9 @@ impl Differences {
             ActionSpace::Continuous { low, high } => (0..a)
                 .map(|j| {
                     let name = names.actions.get(j).cloned().unwrap_or_else(|| format!("action {j}"));
-                    let of = |all: &[f32]| all.iter().skip(j).step_by(a).copied().collect::<Vec<f32>>();
-                    Actions::binned(name, [low[j], high[j]], &of(&recorded), &of(&policy))
+                    let dimension =
+                        |all: &[f32]| all.iter().skip(j).step_by(a).copied().collect::<Vec<f32>>();
+                    Actions::binned(name, [low[j], high[j]], &dimension(&recorded), &dimension(&policy))
                 })
                 .collect(),
         };
@@ -219,8 +220,10 @@ fn shown(names: &[String], observation: &[f32]) -> String {
 impl Actions {
     fn counted(names: &Names, n: usize, recorded: &[f32], policy: &[f32]) -> Self {
         let share = |actions: &[f32]| {
-            let of = |choice: usize| actions.iter().filter(|&&x| x == choice as f32).count();
-            (0..n).map(|choice| of(choice) as f64 / actions.len().max(1) as f64).collect::<Vec<f64>>()
+            let times_taken = |choice: usize| actions.iter().filter(|&&x| x == choice as f32).count();
+            (0..n)
+                .map(|choice| times_taken(choice) as f64 / actions.len().max(1) as f64)
+                .collect::<Vec<f64>>()
         };
         let name = match &names.actions[..] {
             [] => "choice".into(),

@@ -170,8 +170,8 @@ impl RecordRequest<'_> {
         stop: &StopFlag,
         observer: &mut dyn FnMut(Event<'_>),
     ) -> Result<Recorded, Error> {
-        let there = |split| recipe.is_recorded(self.folder, split).map_err(record_error);
-        let (train, validation) = (there(Split::Train)?, there(Split::Validation)?);
+        let is_recorded = |split| recipe.is_recorded(self.folder, split).map_err(record_error);
+        let (train, validation) = (is_recorded(Split::Train)?, is_recorded(Split::Validation)?);
         let packages = if train && validation {
             // Left over if an earlier process was killed just before it finished.
             let _ = std::fs::remove_dir_all(recipe.work_folder(self.folder));
@@ -179,11 +179,11 @@ impl RecordRequest<'_> {
         } else {
             Some(self.missing(recipe, stop, observer)?)
         };
-        let file = |split, there: bool| RecordedFile {
+        let file = |split, is_recorded: bool| RecordedFile {
             path: recipe.file(self.folder, split),
             episodes: recipe.episodes_of(split),
             rows: recipe.rows,
-            made: !there,
+            made: !is_recorded,
         };
         Ok(self.recorded([file(Split::Train, train), file(Split::Validation, validation)], packages))
     }

@@ -422,8 +422,8 @@ fn agent_of(
     }
     let expected = blueprint.encoding.observation_dim();
     if data.observation_dim() != expected {
-        let of = |n: usize| format!("observations of {n} numbers");
-        return refuse(of(expected), format!("{} as in the new data", of(data.observation_dim())));
+        let written = |n: usize| format!("observations of {n} numbers");
+        return refuse(written(expected), format!("{} as in the new data", written(data.observation_dim())));
     }
     if let Problem::Own(own) = &config.problem
         && let Some(before) = names::read(from)?

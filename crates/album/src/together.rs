@@ -78,7 +78,6 @@ pub fn introduction(runs: &[Run]) -> Result<String, Error> {
     let mut lines = Vec::new();
     for run in runs {
         lines.push(run.introduction()?);
-        lines.extend(run.warnings().iter().map(|warning| format!("warning: {warning}")));
     }
     Ok(lines.join("\n"))
 }
@@ -119,14 +118,15 @@ pub fn train(
         Ok([(run, tracker, _)]) => vec![one(run, tracker, stop, &mut |event| observer("", event))],
         Err(ready) => {
             let observer = Mutex::new(observer);
-            let tell = |of: &str, event: &Event<'_>| {
-                (*observer.lock().unwrap_or_else(PoisonError::into_inner))(of, event);
+            let tell = |run: &str, event: &Event<'_>| {
+                (*observer.lock().unwrap_or_else(PoisonError::into_inner))(run, event);
             };
             std::thread::scope(|scope| {
                 let mut threads = Vec::new();
                 for ((run, tracker, seed), flag) in ready.into_iter().zip(flags) {
-                    let (tell, of) = (&tell, format!("seed {seed}  "));
-                    threads.push(scope.spawn(move || one(run, tracker, flag, &mut |event| tell(&of, event))));
+                    let (tell, name) = (&tell, format!("seed {seed}  "));
+                    threads
+                        .push(scope.spawn(move || one(run, tracker, flag, &mut |event| tell(&name, event))));
                 }
                 let mut asked: Option<Instant> = None;
                 while !threads.iter().all(|thread| thread.is_finished()) {

@@ -53,12 +53,12 @@ impl Bins {
     pub fn aggregate<'t>(&self, log_p: Var<'t>, members: usize, aggregate: Aggregate) -> Var<'t> {
         let (rows, m) = (log_p.rows() / members, self.count);
         let p = log_p.exp().detach().reshape(rows, members * m);
-        let of = |i: usize| p.slice_cols(i * m, (i + 1) * m);
+        let member = |i: usize| p.slice_cols(i * m, (i + 1) * m);
         // For the minimum: 1 for the member that attains it and 0 for the others.
         let least = (-self.expectation(log_p, members)).argmax_cols();
         let share = |i: usize| match aggregate {
-            Aggregate::Mean => of(i) / members as f32,
-            Aggregate::Min => (1.0 - (least - i as f32).abs().ge(0.5)) * of(i),
+            Aggregate::Mean => member(i) / members as f32,
+            Aggregate::Min => (1.0 - (least - i as f32).abs().ge(0.5)) * member(i),
         };
         (1..members).fold(share(0), |sum, i| sum + share(i))
     }
@@ -102,8 +102,8 @@ mod tests {
         let log_p = bins.log_probabilities(tape.constant_slice(1, 4, &[0.0, 0.0, third, 0.0]));
         let means = bins.expectation(log_p, 2).with_value(<[f32]>::to_vec);
         assert!((means[0] - 1.0).abs() < 1e-6 && (means[1] - 5.0 / 6.0).abs() < 1e-6, "{means:?}");
-        let of = |aggregate| bins.aggregate(log_p, 2, aggregate).with_value(<[f32]>::to_vec);
-        assert!((of(Aggregate::Mean)[0] - 7.0 / 12.0).abs() < 1e-6);
-        assert!((of(Aggregate::Min)[0] - 2.0 / 3.0).abs() < 1e-6);
+        let aggregated = |aggregate| bins.aggregate(log_p, 2, aggregate).with_value(<[f32]>::to_vec);
+        assert!((aggregated(Aggregate::Mean)[0] - 7.0 / 12.0).abs() < 1e-6);
+        assert!((aggregated(Aggregate::Min)[0] - 2.0 / 3.0).abs() < 1e-6);
     }
 }

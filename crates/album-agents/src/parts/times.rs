@@ -28,7 +28,7 @@ impl<'t> Times<'t, '_> {
     }
 
     /// A column of a function of the times.
-    pub fn column(&self, of: impl Fn(f64) -> f64) -> Var<'t> {
-        self.rows(1, |t, row| row[0] = of(t) as f32)
+    pub fn column(&self, f: impl Fn(f64) -> f64) -> Var<'t> {
+        self.rows(1, |t, row| row[0] = f(t) as f32)
     }
 }

@@ -24,10 +24,10 @@ fn data_on_the_device_changes_no_bit() {
     let Some(device) = device() else { return };
     for (name, settings, discrete) in CASES {
         let data = some_data(discrete);
-        let states = [false, true].map(|there| {
+        let states = [false, true].map(|on_device| {
             let mut learner = agent(name, &format!("batch_size = 16\n{settings}"), &data, 10);
             learner.move_to(&device);
-            if there {
+            if on_device {
                 learner.lend(&data).unwrap();
             }
             train(&mut learner, &data, 3);
@@ -43,10 +43,10 @@ fn data_on_the_device_changes_no_bit() {
 fn a_part_of_the_data_can_be_on_the_device() {
     let Some(device) = device() else { return };
     let (data, _) = data(6, 9).hold_out(0.5, 1).unwrap();
-    let states = [false, true].map(|there| {
+    let states = [false, true].map(|on_device| {
         let mut learner = agent("album", "batch_size = 16", &data, 10);
         learner.move_to(&device);
-        if there {
+        if on_device {
             learner.lend(&data).unwrap();
         }
         train(&mut learner, &data, 2);

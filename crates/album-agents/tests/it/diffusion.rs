@@ -150,14 +150,14 @@ const NOISE_NET: &str = "noise_width = 24\nnoise_blocks = 2\ntime_features = 16\
 #[test]
 fn idql_samples_the_behaviour_and_chooses_the_better_half() {
     // With the original's five steps, a third of the samples lie between the modes.
-    let of = |steps: usize, n: usize| {
+    let trained = |steps: usize, n: usize| {
         let settings = format!("ema_rate = 0.02\ndiffusion_steps = {steps}\nnum_samples = {n}");
         learned("idql", &format!("{NOISE_NET}{settings}"))
     };
-    let one = of(20, 1);
+    let one = trained(20, 1);
     let (low, high) = (near(&one, -0.5), near(&one, 0.5));
     assert!(low > 0.3 && high > 0.3 && low + high > 0.8, "{low} and {high}");
-    let best = near(&of(5, 16), 0.5);
+    let best = near(&trained(5, 16), 0.5);
     assert!(best > 0.9, "{best}");
 }
 
@@ -169,7 +169,7 @@ fn srpo_finds_the_better_of_two_modes() {
 
 #[test]
 fn cac_samples_both_halves_and_with_values_the_better_one() {
-    let of = |eta: f64, n: usize| {
+    let trained = |eta: f64, n: usize| {
         let average = "ema_after = 0\nema_every = 1\nema_rate = 0.05";
         let settings = format!(
             "policy_hidden = [32, 32]\nscale_input = true\n{average}\neta = {eta:?}\nnum_samples = {n}"
@@ -177,8 +177,8 @@ fn cac_samples_both_halves_and_with_values_the_better_one() {
         let actions = learned("cac", &settings);
         actions.iter().filter(|a| **a > 0.0).count() as f64 / actions.len() as f64
     };
-    let behaviour = of(0.0, 1);
+    let behaviour = trained(0.0, 1);
     assert!((0.3..0.7).contains(&behaviour), "{behaviour}");
-    let better = of(1.0, 50);
+    let better = trained(1.0, 50);
     assert!(better > 0.9, "{better}");
 }

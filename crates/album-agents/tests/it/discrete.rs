@@ -86,22 +86,22 @@ impl Reference<'_> {
 
     /// Q of the recorded action, member by member in each row.
     fn q(&self, name: &str) -> Vec<Column> {
-        let of = |row: usize, member: usize| {
+        let value = |row: usize, member: usize| {
             let member = (self.members > 1).then_some(member);
             let q = forward(self.net(name), member, self.state(0, row), true);
             assert_eq!(q.len(), CHOICES);
             q[self.batch.actions().row(row)[0] as usize]
         };
-        (0..self.rows()).map(|row| (0..self.members).map(|member| of(row, member)).collect()).collect()
+        (0..self.rows()).map(|row| (0..self.members).map(|member| value(row, member)).collect()).collect()
     }
 
     fn log_p(&self) -> Column {
-        let of = |row: usize| {
+        let log_probability = |row: usize| {
             let logits = forward(self.net("actor"), None, self.state(0, row), false);
             let sum = logits.iter().map(|x| x.exp()).sum::<f64>();
             logits[self.batch.actions().row(row)[0] as usize] - sum.ln()
         };
-        (0..self.rows()).map(of).collect()
+        (0..self.rows()).map(log_probability).collect()
     }
 
     fn bc(&self) -> f64 {

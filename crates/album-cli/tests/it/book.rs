@@ -96,8 +96,8 @@ fn every_link_leads_somewhere() {
             let found = target.exists();
             let reached = found
                 && (heading.is_empty() || target.is_dir() || {
-                    let there = prose(&std::fs::read_to_string(&target).unwrap_or_default());
-                    there.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading)
+                    let page = prose(&std::fs::read_to_string(&target).unwrap_or_default());
+                    page.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading)
                 });
             if !reached {
                 broken.push(format!("{}: {link}", page.display()));
@@ -113,9 +113,9 @@ fn the_book_has_every_page() {
     let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let listed: BTreeSet<PathBuf> =
         summary.split("](").skip(1).map(|rest| docs.join(rest.split(')').next().unwrap())).collect();
-    let there: BTreeSet<PathBuf> =
+    let on_disk: BTreeSet<PathBuf> =
         pages(&docs).into_iter().filter(|page| page.file_name().unwrap() != "SUMMARY.md").collect();
-    assert_eq!(listed, there);
+    assert_eq!(listed, on_disk);
 }
 
 /// What a shell would pass on of a line, up to a comment, a pipe or another command.

@@ -80,7 +80,7 @@ fn out_of_memory_at_once() {
 #[test]
 fn data_that_is_larger_than_the_device_is_not_sent_there() {
     let Some(folder) = folder() else { return };
-    let words = ["on the device, which has 1 kB left", "without --device-data only batches go there"];
+    let words = ["on the device, which has 1 kB free", "without --device-data only batches are copied to it"];
     fails(folder.path(), "small", &train(&["--device-data"]), 3, &words);
     let output = album(folder.path(), "small", &["resume", "run", "--device", "xla"]);
     assert!(output.status.success(), "without it: {}", String::from_utf8_lossy(&output.stderr));
@@ -92,8 +92,10 @@ fn a_program_that_does_not_compile_is_kept() {
     let words = ["does not compile this step", "what is that?", "was saved to"];
     let message = fails(folder.path(), "compile", &train(&[]), 5, &words);
     let mut entries = folder.path().read_dir().unwrap().flatten();
-    let program =
-        entries.find(|entry| entry.path().extension().is_some_and(|of| of == "mlir")).unwrap().path();
+    let program = entries
+        .find(|entry| entry.path().extension().is_some_and(|extension| extension == "mlir"))
+        .unwrap()
+        .path();
     assert!(message.contains(program.to_str().unwrap()), "{message}");
     let text = std::fs::read_to_string(program).unwrap();
     assert!(text.contains("module @album") && text.contains("stablehlo.dot_general"), "{text}");

@@ -15,8 +15,8 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 fn is_estimate(value: &Value) -> bool {
-    let of = |key: &str| value[key].as_f64().unwrap();
-    keys(value).len() == 3 && of("low") <= of("mean") && of("mean") <= of("high")
+    let number = |key: &str| value[key].as_f64().unwrap();
+    keys(value).len() == 3 && number("low") <= number("mean") && number("mean") <= number("high")
 }
 
 #[test]

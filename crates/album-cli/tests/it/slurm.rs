@@ -232,11 +232,11 @@ fn a_time_limit_that_comes_before_training_is_named() {
 
 /// Whether a cluster is available.
 fn cluster() -> bool {
-    let there = std::env::var_os("ALBUM_TEST_SLURM").is_some();
-    if !there {
+    let running = std::env::var_os("ALBUM_TEST_SLURM").is_some();
+    if !running {
         album_testing::skip("slurm", "`cargo xtask slurm` starts one for this test");
     }
-    there
+    running
 }
 
 /// The output of a Slurm program.

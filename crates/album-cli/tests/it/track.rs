@@ -174,8 +174,8 @@ fn a_real_mlflow_server() {
     assert_eq!(first["run"]["info"]["status"], "FINISHED");
     let params = first["run"]["data"]["params"].as_array().unwrap();
     assert!(params.iter().any(|param| param["key"] == "album.batch_size" && param["value"] == "8"));
-    let metric = |of: &serde_json::Value, key: &str| {
-        of["run"]["data"]["metrics"].as_array().unwrap().iter().find(|metric| metric["key"] == key).cloned()
+    let metric = |run: &serde_json::Value, key: &str| {
+        run["run"]["data"]["metrics"].as_array().unwrap().iter().find(|metric| metric["key"] == key).cloned()
     };
     assert_eq!(metric(&first, "training/value/v_mean").unwrap()["step"], 40);
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::error::{DataError, Place};
-use crate::formats::table::{ColumnData, Kind as ColumnKind, Table};
-use crate::source::log::{Facts, Field, Kind, LogFile, MAX_WIDTH, Part, Stop, Values, Visit, part_rows};
+use crate::formats::table::{ColumnData, ColumnType, Table};
+use crate::source::log::{Facts, Field, FieldType, LogFile, MAX_WIDTH, Part, Stop, Values, Visit, part_rows};
 
 pub(crate) struct TableLog {
     table: Table,
@@ -20,22 +20,22 @@ impl TableLog {
             .names()
             .iter()
             .zip(table.kinds())
-            .filter(|(_, kind)| **kind == ColumnKind::List)
+            .filter(|(_, kind)| **kind == ColumnType::List)
             .map(|(name, _)| name.as_str())
             .collect();
         let widths = widths(&table, &lists)?;
         let (mut fields, mut warnings) = (Vec::new(), Vec::new());
         for (name, kind) in table.names().iter().zip(table.kinds()) {
             let (kind, width) = match kind {
-                ColumnKind::Bool => (Kind::Bool, 1),
-                ColumnKind::Int => (Kind::Integer, 1),
-                ColumnKind::Float | ColumnKind::Float32 => (Kind::Float, 1),
-                ColumnKind::Text => (Kind::Text, 1),
-                ColumnKind::List => {
+                ColumnType::Bool => (FieldType::Bool, 1),
+                ColumnType::Int => (FieldType::Integer, 1),
+                ColumnType::Float | ColumnType::Float32 => (FieldType::Float, 1),
+                ColumnType::Text => (FieldType::Text, 1),
+                ColumnType::List => {
                     let width = lists.iter().position(|list| list == name).map_or(0, |i| widths[i]);
-                    (Kind::Float, width)
+                    (FieldType::Float, width)
                 }
-                ColumnKind::Other(what) => {
+                ColumnType::Other(what) => {
                     warnings.push(format!("column `{}` is not read: it holds {what}", name.escape_debug()));
                     continue;
                 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::error::DataError;
 use crate::formats::table::Text;
-use crate::source::log::{Kind, LogFile, Part, Stop, Values};
+use crate::source::log::{FieldType, LogFile, Part, Stop, Values};
 use crate::source::roles::Roles;
 
 /// Maximum number of categories of a column.
@@ -17,7 +17,7 @@ pub(crate) fn categories(
     tables: &[Box<dyn LogFile + '_>],
 ) -> Result<HashMap<String, Vec<String>>, DataError> {
     let fields = tables[0].fields();
-    let is_text = |i: &usize| fields[*i].kind == Kind::Text;
+    let is_text = |i: &usize| fields[*i].kind == FieldType::Text;
     // Columns in a group share their categories.
     let mut groups: Vec<Vec<String>> = Vec::new();
     for (position, &i) in roles.obs.iter().enumerate().filter(|(_, i)| is_text(i)) {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{DataError, Place};
-use crate::source::log::{END_STATE, EPISODE, Facts, Field, Kind, LogFile, Part, Stop, Values, Visit};
+use crate::source::log::{END_STATE, EPISODE, Facts, Field, FieldType, LogFile, Part, Stop, Values, Visit};
 
 /// The arrays of one episode.
 pub(crate) struct EpisodeArrays {
@@ -37,8 +37,8 @@ pub(crate) struct EpisodesTable<S> {
 
 impl<S: EpisodeStore> EpisodesTable<S> {
     pub fn new(store: S, place: Place, mut fields: Vec<Field>, facts: Facts) -> Self {
-        fields.push(Field::new(EPISODE, Kind::Integer, 1));
-        fields.push(Field::new(END_STATE, Kind::Bool, 1));
+        fields.push(Field::new(EPISODE, FieldType::Integer, 1));
+        fields.push(Field::new(END_STATE, FieldType::Bool, 1));
         Self { store, place, fields, facts, starts: Mutex::new(Vec::new()) }
     }
 }

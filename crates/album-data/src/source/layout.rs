@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::source::log::{Field, Kind};
+use crate::source::log::{Field, FieldType};
 use crate::source::roles::Roles;
 
 /// The place of a field within an observation or action vector.
@@ -49,7 +49,7 @@ impl Layout {
             let mut slots = Vec::new();
             for &field in all {
                 let categories = categories.get(&fields[field].name).cloned();
-                let one_hot = fields[field].kind == Kind::Text && !adds;
+                let one_hot = fields[field].kind == FieldType::Text && !adds;
                 let width = match &categories {
                     Some(categories) if one_hot => categories.len(),
                     _ => fields[field].width,

@@ -17,7 +17,7 @@ pub(crate) const END_STATE: &str = "<end state>";
 
 /// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FieldType {
     Float,
     Integer,
     Bool,
@@ -28,12 +28,12 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
     pub name: String,
-    pub kind: Kind,
+    pub kind: FieldType,
     pub width: usize,
 }
 
 impl Field {
-    pub fn new(name: impl Into<String>, kind: Kind, width: usize) -> Self {
+    pub fn new(name: impl Into<String>, kind: FieldType, width: usize) -> Self {
         Self { name: name.into(), kind, width }
     }
 }

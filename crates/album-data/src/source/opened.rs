@@ -11,7 +11,7 @@ use crate::source::categories::categories;
 use crate::source::chunk::Chunk;
 use crate::source::ends;
 use crate::source::layout::Layout;
-use crate::source::log::{END_STATE, EPISODE, Field, Kind, LogFile, Stop};
+use crate::source::log::{END_STATE, EPISODE, Field, FieldType, LogFile, Stop};
 use crate::source::open::Format;
 use crate::source::roles::Roles;
 use crate::source::sink::{Memory, Sink};
@@ -24,7 +24,7 @@ pub(crate) struct Opened<'a> {
     pub layout: Layout,
     pub rules: Rules,
     /// The types of the action columns.
-    pub action_kinds: Vec<Kind>,
+    pub action_kinds: Vec<FieldType>,
     pub bounds: Option<ActionSpace>,
     pub known_space: Option<ActionSpace>,
     pub guesses: Vec<String>,
@@ -212,7 +212,7 @@ fn goes_on(chunk: &Chunk) -> bool {
 
 /// Files may differ in a column's numeric type, but not in its width, and must not mix text with numbers.
 fn same_kind(found: &Field, expected: &Field) -> bool {
-    found.width == expected.width && (found.kind == Kind::Text) == (expected.kind == Kind::Text)
+    found.width == expected.width && (found.kind == FieldType::Text) == (expected.kind == FieldType::Text)
 }
 
 fn check_widths(roles: &Roles, table: &dyn LogFile) -> Result<(), DataError> {

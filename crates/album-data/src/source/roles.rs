@@ -4,7 +4,7 @@ use album_base::suggest;
 
 use crate::error::{DataError, Place};
 use crate::source::column_map::{ColumnMap, fits};
-use crate::source::log::{END_STATE, EPISODE, Field, Kind};
+use crate::source::log::{END_STATE, EPISODE, Field, FieldType};
 
 /// The indices of the fields of each role.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -71,7 +71,7 @@ impl Roles {
         let mut guesses = Vec::new();
         roles.episode = finder.one("episode", map.episode.as_deref(), &EPISODES, &mut guesses)?;
         roles.step = finder.one("step", map.step.as_deref(), &STEPS, &mut guesses)?;
-        if map.step.is_none() && roles.step.is_some_and(|step| fields[step].kind != Kind::Integer) {
+        if map.step.is_none() && roles.step.is_some_and(|step| fields[step].kind != FieldType::Integer) {
             roles.step = None; // a time stamp, not a step index
             guesses.retain(|guess: &String| !guess.starts_with("step="));
         }
@@ -257,7 +257,7 @@ mod tests {
     use crate::source::column_map::ColumnMapError;
 
     fn fields(names: &[&str]) -> Vec<Field> {
-        names.iter().map(|name| Field::new(*name, Kind::Float, 1)).collect()
+        names.iter().map(|name| Field::new(*name, FieldType::Float, 1)).collect()
     }
 
     fn find(map: &str, names: &[&str]) -> Result<Roles, String> {

@@ -2,7 +2,7 @@
 
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
-use crate::source::log::Kind;
+use crate::source::log::FieldType;
 use crate::source::{ActionKind, Source};
 
 /// Maximum number of choices.
@@ -54,7 +54,7 @@ impl ActionStats {
 pub(crate) fn decide(
     source: &Source,
     stats: &ActionStats,
-    kinds: &[Kind],
+    kinds: &[FieldType],
     labels: Option<&[String]>,
     known: Option<&ActionSpace>,
     place: &Place,
@@ -75,7 +75,7 @@ pub(crate) fn decide(
     }
     // Integers stored as floats count only if they look like choices.
     let integers = stats.whole
-        && (kinds.iter().all(|kind| matches!(kind, Kind::Integer | Kind::Bool))
+        && (kinds.iter().all(|kind| matches!(kind, FieldType::Integer | FieldType::Bool))
             || stats.clear_choices().is_some());
     let bounded = !source.action_bounds.is_empty() || matches!(known, Some(ActionSpace::Continuous { .. }));
     match source.actions {
@@ -84,11 +84,11 @@ pub(crate) fn decide(
             return Ok((ActionSpace::Discrete { n }, None));
         }
         None if integers && !bounded => {
-            if kinds == [Kind::Bool] {
+            if kinds == [FieldType::Bool] {
                 return Ok((ActionSpace::Discrete { n: 2 }, None));
             }
             if let Some(n) = stats.clear_choices()
-                && kinds == [Kind::Integer]
+                && kinds == [FieldType::Integer]
             {
                 let guess = format!("actions: {n} choices, since they are the whole numbers 0 to {}", n - 1);
                 return Ok((ActionSpace::Discrete { n }, Some(guess)));

@@ -13,7 +13,7 @@ use common::*;
 
 /// The kinds of [`DataError`] without their fields.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum ErrorKind {
     Io,
     WrongFile,
     DamagedArchive,
@@ -33,9 +33,9 @@ enum Kind {
     Value,
     Other,
 }
-use Kind::*;
+use ErrorKind::*;
 
-fn kind(error: &DataError) -> Kind {
+fn kind(error: &DataError) -> ErrorKind {
     match error {
         DataError::Io { .. } => Io,
         DataError::WrongFileKind { .. } => WrongFile,
@@ -61,11 +61,11 @@ fn kind(error: &DataError) -> Kind {
 /// A file, the error it deserves, and words that the message must contain.
 struct Case {
     bytes: Vec<u8>,
-    kind: Kind,
+    kind: ErrorKind,
     words: &'static str,
 }
 
-fn case(bytes: Vec<u8>, kind: Kind, words: &'static str) -> Case {
+fn case(bytes: Vec<u8>, kind: ErrorKind, words: &'static str) -> Case {
     Case { bytes, kind, words }
 }
 

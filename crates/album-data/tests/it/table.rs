@@ -1,6 +1,6 @@
 //! Tables: what is read, what is refused, and files that are damaged on purpose.
 
-use album_data::table::{ColumnData, Kind, Lists, Table, TableWriter, Text};
+use album_data::table::{ColumnData, ColumnType, Lists, Table, TableWriter, Text};
 use album_data::{DataError, Limits};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn parquet_round_trip() {
         (table.rows(), table.names()),
         (5, names(&columns).as_slice().iter().map(|n| n.to_string()).collect::<Vec<_>>().as_slice())
     );
-    assert_eq!(table.kinds()[5], Kind::List);
+    assert_eq!(table.kinds()[5], ColumnType::List);
     for (found, (name, expected)) in table.read(&names(&columns)).unwrap().iter().zip(&columns) {
         assert_eq!(found, expected, "{name}");
     }
@@ -140,7 +140,7 @@ fn types_of_csv_columns() {
         "\u{feff}int;float;gap;flag;mixed;id;word;empty\n1;1;1;true;1;12345678901234567890;nan;\n-2;2.5;;False;x;2;inf;\n",
     );
     let table = Table::open(&[path]).unwrap();
-    use Kind::{Bool, Float, Int, Text};
+    use ColumnType::{Bool, Float, Int, Text};
     assert_eq!(table.kinds(), [Int, Float, Float, Bool, Text, Text, Float, Float]);
     assert_eq!(table.names()[0], "int");
     let columns = table.read(&["gap", "word"]).unwrap();

@@ -193,7 +193,7 @@ fn a_slot_is_not_held_up_by_another() {
 }
 
 /// The same answer for environment `number`.
-fn of(answer: &str, number: u8) -> String {
+fn from_environment(answer: &str, number: u8) -> String {
     // After the kind and the length.
     let (length, rest) = answer.split_once(r"\000\000\000").unwrap();
     format!(r"{length}\000\000\000\{number:03o}{}", rest.strip_prefix(r"\000").unwrap())
@@ -201,7 +201,8 @@ fn of(answer: &str, number: u8) -> String {
 
 #[test]
 fn a_worker_takes_both_episodes_with_it() {
-    let script = format!("{HELLO}; {START}; {}; {STEP}; head -c 17 >/dev/null; exit 9", of(START, 1));
+    let script =
+        format!("{HELLO}; {START}; {}; {STEP}; head -c 17 >/dev/null; exit 9", from_environment(START, 1));
     let (mut envs, _folder) = start(&script, 1, short()).unwrap();
     assert_eq!((envs.slots(), envs.workers()), (2, 1));
     for slot in 0..2 {
@@ -230,7 +231,7 @@ fn a_worker_takes_both_episodes_with_it() {
 #[test]
 fn an_answer_of_another_environment_is_out_of_turn() {
     for number in [1, 2] {
-        let script = format!("{HELLO}; {}; exec sleep 60", of(START, number));
+        let script = format!("{HELLO}; {}; exec sleep 60", from_environment(START, number));
         let (mut envs, _folder) = start(&script, 1, short()).unwrap();
         envs.reset(0, 1, false).unwrap();
         let reason = "its worker spoke out of turn".into();
@@ -241,7 +242,8 @@ fn an_answer_of_another_environment_is_out_of_turn() {
 #[test]
 fn a_request_that_waits_for_its_turn_has_time() {
     // Two answers, each within the limit, but not both together.
-    let script = format!("{HELLO}; sleep 0.6; {START}; sleep 0.6; {}; exec sleep 60", of(START, 1));
+    let script =
+        format!("{HELLO}; sleep 0.6; {START}; sleep 0.6; {}; exec sleep 60", from_environment(START, 1));
     let limits = Limits { answer: Duration::from_secs(1), ..short() };
     let (mut envs, _folder) = start(&script, 1, limits).unwrap();
     for slot in 0..2 {
@@ -249,7 +251,7 @@ fn a_request_that_waits_for_its_turn_has_time() {
     }
     for slot in 0..2 {
         let found = answers(&mut envs);
-        assert!(matches!(found[..], [(there, Answer::Started { .. })] if there == slot), "{found:?}");
+        assert!(matches!(found[..], [(from, Answer::Started { .. })] if from == slot), "{found:?}");
     }
 }
 

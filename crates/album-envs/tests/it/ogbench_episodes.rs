@@ -268,8 +268,8 @@ fn pictures_change_nothing() {
             envs.step(0, &action(4, step, 5)).unwrap();
         }
     }
-    let there: Vec<bool> = pictures.iter().map(Option::is_some).collect();
-    assert_eq!(there, [true, false, false, true, false]);
+    let drawn: Vec<bool> = pictures.iter().map(Option::is_some).collect();
+    assert_eq!(drawn, [true, false, false, true, false]);
     let frame = pictures[0].as_ref().unwrap();
     assert_eq!((frame.width, frame.height), (200, 200));
     // An arm, cubes, a floor: not all of one colour.

@@ -148,10 +148,10 @@ pub fn measure(
 
 /// Peak memory on a device, by the best available count.
 fn memory(device: &Device, agent: &Learner) -> Option<DeviceMemory> {
-    let of = |counted_by, bytes| DeviceMemory { mib: mib(bytes), counted_by };
-    let by_device = device.memory().and_then(|memory| memory.peak).map(|peak| of(Counted::Device, peak));
+    let counted = |counted_by, bytes| DeviceMemory { mib: mib(bytes), counted_by };
+    let by_device = device.memory().and_then(|memory| memory.peak).map(|peak| counted(Counted::Device, peak));
     let by_compiler = || agent.programs().iter().filter_map(|program| program.peak_memory).max();
-    by_device.or_else(|| by_compiler().map(|peak| of(Counted::Compiler, peak)))
+    by_device.or_else(|| by_compiler().map(|peak| counted(Counted::Compiler, peak)))
 }
 
 fn cost(name: &str, threads: &[usize], measured: &[Vec<Measured>]) -> Result<AgentCost, Error> {

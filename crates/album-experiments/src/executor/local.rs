@@ -85,8 +85,12 @@ fn share(
     }
     let jobs = jobs.min(waiting.max(1));
     let each = (cores / jobs).max(1);
-    let or = |asked: usize| if asked == 0 { each } else { asked };
-    Ok(Share { jobs, threads: or(resources.threads), workers: or(resources.workers) })
+    let asked_or_equal_share = |asked: usize| if asked == 0 { each } else { asked };
+    Ok(Share {
+        jobs,
+        threads: asked_or_equal_share(resources.threads),
+        workers: asked_or_equal_share(resources.workers),
+    })
 }
 
 /// A generous bound on networks, optimiser and batches of the largest agent at the paper's sizes.

@@ -35,10 +35,11 @@ fn every_published_number_has_its_cell() {
             if row.environment == "average" {
                 continue;
             }
-            let there = |task: usize| arms.contains(&(row.method.clone(), row.environment.clone(), task));
+            let in_the_grid =
+                |task: usize| arms.contains(&(row.method.clone(), row.environment.clone(), task));
             match row.task.as_str() {
-                "average" => assert!((1..=5).all(there), "{name}: {row:?}"),
-                task => assert!(there(task.parse().unwrap()), "{name}: {row:?}"),
+                "average" => assert!((1..=5).all(in_the_grid), "{name}: {row:?}"),
+                task => assert!(in_the_grid(task.parse().unwrap()), "{name}: {row:?}"),
             }
         }
     }

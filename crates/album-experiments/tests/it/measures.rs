@@ -61,17 +61,18 @@ fn values_of_the_critic_and_of_the_data() {
     let folder = tempfile::tempdir().unwrap();
     let run = Fake { values: Some(-60.0), ..Fake::default() }.write(&folder.path().join("a"));
     let mut arm = arm("ALBUM", "", "x", vec![run]);
-    let of = |arm: &_, metric: &str| values(arm, Protocol::Final, metric).first().map(|value| value.1);
-    assert_eq!(of(&arm, "v_max"), Some(-40.0));
-    assert_eq!(of(&arm, "v_max_minus_v_mean"), Some(20.0));
-    assert_eq!(of(&arm, "v_max_minus_v_min"), Some(30.0));
-    assert_eq!(of(&arm, "g_b_satisfied"), Some(87.5));
-    assert_eq!(of(&arm, "trajectories_reaching_goal"), None);
+    let first_value =
+        |arm: &_, metric: &str| values(arm, Protocol::Final, metric).first().map(|value| value.1);
+    assert_eq!(first_value(&arm, "v_max"), Some(-40.0));
+    assert_eq!(first_value(&arm, "v_max_minus_v_mean"), Some(20.0));
+    assert_eq!(first_value(&arm, "v_max_minus_v_min"), Some(30.0));
+    assert_eq!(first_value(&arm, "g_b_satisfied"), Some(87.5));
+    assert_eq!(first_value(&arm, "trajectories_reaching_goal"), None);
     arm.source = Source::Data;
-    assert_eq!(of(&arm, "v_mean"), Some(-50.0));
-    assert_eq!(of(&arm, "trajectories_reaching_goal"), Some(25.0));
-    assert_eq!(of(&arm, "success"), None);
-    assert_eq!(of(&arm, "g_b_satisfied"), None);
+    assert_eq!(first_value(&arm, "v_mean"), Some(-50.0));
+    assert_eq!(first_value(&arm, "trajectories_reaching_goal"), Some(25.0));
+    assert_eq!(first_value(&arm, "success"), None);
+    assert_eq!(first_value(&arm, "g_b_satisfied"), None);
 }
 
 /// Success 80, 90, 100 on a task where the paper has 92.5 ± 3.1 over 8 seeds, dividing by n.
@@ -85,25 +86,25 @@ fn a_line_beside_the_paper() {
     };
     let published = Published::load().unwrap();
     let runs = vec![run(0, 0.8), run(1, 0.9), run(2, 1.0)];
-    let of = |runs: &[album_experiments::Run], table: Option<&str>, setting: &str| {
+    let estimate = |runs: &[album_experiments::Run], table: Option<&str>, setting: &str| {
         let study = study("s", table, vec![arm("ALBUM", setting, task, runs.to_vec())]);
         estimates(&study, &published, "success").remove(0)
     };
-    let line = of(&runs, Some("lambda-k"), "lambda_k=1.0");
+    let line = estimate(&runs, Some("lambda-k"), "lambda_k=1.0");
     let Reference::Same(row) = &line.reference else { panic!("{:?}", line.reference) };
     assert_eq!((row.mean, row.table.as_str(), line.divisor), (92.5, "lambda-k", Divisor::Count));
     assert_eq!((line.mean(), line.difference()), (Some(90.0), Some(-2.5)));
     assert!((line.deviation().unwrap() - 8.16496580927726).abs() < 1e-9);
     assert_eq!(line.verdict(), Some(Verdict::Inside));
-    assert_eq!(of(&runs, None, "").mean(), Some(90.0));
-    assert!(matches!(of(&runs, None, "").reference, Reference::Same(row) if row.table == "per-task"));
-    assert!(matches!(of(&runs, None, "gamma=0.5").reference, Reference::None));
+    assert_eq!(estimate(&runs, None, "").mean(), Some(90.0));
+    assert!(matches!(estimate(&runs, None, "").reference, Reference::Same(row) if row.table == "per-task"));
+    assert!(matches!(estimate(&runs, None, "gamma=0.5").reference, Reference::None));
     // Without overlap it is outside; with one seed it is undetermined.
     let low = vec![run(3, 0.5), run(4, 0.52)];
-    assert_eq!(of(&low, None, "").verdict(), Some(Verdict::Outside));
-    assert_eq!(of(&runs[..1], None, "").verdict(), Some(Verdict::Undetermined));
+    assert_eq!(estimate(&low, None, "").verdict(), Some(Verdict::Outside));
+    assert_eq!(estimate(&runs[..1], None, "").verdict(), Some(Verdict::Undetermined));
     // Divides by n - 1 where the paper does.
-    assert_eq!(of(&runs, Some("steps-3m"), "steps=1000000").divisor, Divisor::Count);
+    assert_eq!(estimate(&runs, Some("steps-3m"), "steps=1000000").divisor, Divisor::Count);
     let giant = "antmaze-giant-navigate-singletask-task1-v0";
     let study = study("s", Some("steps-3m"), vec![arm("1M", "steps=1000000", giant, runs)]);
     let line = estimates(&study, &published, "success").remove(0);
@@ -152,16 +153,16 @@ fn the_papers_mean_is_shown_where_it_was_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let published = Published::load().unwrap();
     let run = Fake::default().write(&folder.path().join("a"));
-    let of = |table: Option<&str>, setting: &str| {
+    let estimate = |table: Option<&str>, setting: &str| {
         let arm = arm("ALBUM", setting, Fake::default().task, vec![run.clone()]);
         estimates(&study("main", table, vec![arm]), &published, "success").remove(0)
     };
-    let main = of(Some("main"), "");
+    let main = estimate(Some("main"), "");
     assert_eq!(main.reference, Reference::Elsewhere(43.4));
     assert_eq!((main.difference(), main.verdict()), (None, None));
     // Value maps name no table, so the 66.0 of cube-single does not apply to them.
-    assert_eq!(of(None, "lambda_b=1000;lambda_e=1000;lambda_k=0").reference, Reference::None);
-    assert_eq!(of(None, "").reference, Reference::None);
+    assert_eq!(estimate(None, "lambda_b=1000;lambda_e=1000;lambda_k=0").reference, Reference::None);
+    assert_eq!(estimate(None, "").reference, Reference::None);
 }
 
 #[test]
@@ -171,17 +172,17 @@ fn equal_seeds_have_no_interval() {
     let run = |seed: u64, success: f64| {
         Fake { seed, success: &[success], ..Fake::default() }.write(&folder.path().join(seed.to_string()))
     };
-    let of = |runs: Vec<album_experiments::Run>| {
+    let estimate_and_text = |runs: Vec<album_experiments::Run>| {
         let study = study("s", None, vec![arm("ALBUM", "", Fake::default().task, runs)]);
         let text = tables(&study, &published)[0].table.to_text();
         (estimates(&study, &published, "success").remove(0), text)
     };
-    let (equal, text) = of(vec![run(0, 0.0), run(1, 0.0), run(2, 0.0)]);
+    let (equal, text) = estimate_and_text(vec![run(0, 0.0), run(1, 0.0), run(2, 0.0)]);
     assert!(equal.all_equal() && equal.interval.is_none());
     assert!(text.contains("all equal") && !text.contains("0.0 to 0.0"), "{text}");
-    let (one, text) = of(vec![run(3, 0.5)]);
+    let (one, text) = estimate_and_text(vec![run(3, 0.5)]);
     assert!(one.interval.is_none() && text.contains("undetermined"), "{text}");
-    let (several, text) = of(vec![run(4, 0.5), run(5, 0.7)]);
+    let (several, text) = estimate_and_text(vec![run(4, 0.5), run(5, 0.7)]);
     assert!(several.interval.is_some() && text.contains("50.0 to 70.0"), "{text}");
 }
 

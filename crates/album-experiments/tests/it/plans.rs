@@ -108,8 +108,8 @@ fn jobs_read_back() {
     let file = folder.path().join("job.json");
     let run = &plan("lambda-k", Scale::Small).runs[0];
     Job::Run(run.clone()).write(&results, &file).unwrap();
-    let (job, there) = Job::read(&file).unwrap();
-    assert_eq!(there.folder(), results.folder());
+    let (job, read) = Job::read(&file).unwrap();
+    assert_eq!(read.folder(), results.folder());
     let (
         Job::Run(PlannedRun { id, work: Work::Train { config, allow_unbounded } }),
         Work::Train { config: own, .. },

@@ -189,10 +189,10 @@ fn tables_agree() {
     ] {
         for (environment, task) in ABLATED {
             let here = published.score(table, environment, task, "ALBUM", setting).unwrap();
-            let there = published.score("per-task", environment, task, "ALBUM", "").unwrap();
-            assert_eq!(here.mean, there.mean, "{table} {environment}");
+            let per_task = published.score("per-task", environment, task, "ALBUM", "").unwrap();
+            assert_eq!(here.mean, per_task.mean, "{table} {environment}");
             // Different divisors explain different standard deviations.
-            if let (Some(a), Some(b)) = (here.std, there.std) {
+            if let (Some(a), Some(b)) = (here.std, per_task.std) {
                 let factor =
                     if here.divisor == Some(Divisor::CountLessOne) { (8f64 / 7.0).sqrt() } else { 1.0 };
                 assert!((a - b * factor).abs() < 0.1, "{table} {environment}: {a} {b}");

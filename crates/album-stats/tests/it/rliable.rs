@@ -49,9 +49,15 @@ fn aggregates() {
             ("iqm", &Scores::iqm),
             ("optimality_gap", &|scores| scores.optimality_gap(scale)),
         ];
-        for (aggregate, of) in aggregates {
-            let interval = Bootstrap::new(3).interval(&scores, of).unwrap();
-            hold(&format!("{aggregate} of {name}"), scale, of(&scores), interval, &list(&entry[aggregate]));
+        for (aggregate, compute) in aggregates {
+            let interval = Bootstrap::new(3).interval(&scores, compute).unwrap();
+            hold(
+                &format!("{aggregate} of {name}"),
+                scale,
+                compute(&scores),
+                interval,
+                &list(&entry[aggregate]),
+            );
         }
     }
 }

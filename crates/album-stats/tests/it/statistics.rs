@@ -91,8 +91,8 @@ fn requests_that_make_no_sense() {
     assert_eq!(none.improvement(&one, &one), Err(StatisticsError::NoResamples));
     assert_eq!(none.profile(&one, &[0.0]), Err(StatisticsError::NoResamples));
     for level in [0.0, 1.0, 95.0, -0.5] {
-        let of = Bootstrap { level, ..bootstrap(0) };
-        assert_eq!(of.interval(&one, Scores::mean), Err(StatisticsError::Level(level)));
+        let invalid = Bootstrap { level, ..bootstrap(0) };
+        assert_eq!(invalid.interval(&one, Scores::mean), Err(StatisticsError::Level(level)));
     }
     assert!(Bootstrap { level: f64::NAN, ..bootstrap(0) }.interval(&one, Scores::mean).is_err());
     let once = Bootstrap { resamples: 1, ..bootstrap(0) };
@@ -102,9 +102,9 @@ fn requests_that_make_no_sense() {
 #[test]
 fn the_seed_decides() {
     let scores = Scores::new(&[[1.5, 20.0], [4.0, 37.0], [9.0, 51.0], [2.0, 44.0]]).unwrap();
-    let of = |seed| bootstrap(seed).interval(&scores, Scores::mean).unwrap();
-    assert_eq!(of(1), of(1));
-    assert_ne!(of(1), of(2));
+    let interval_from = |seed| bootstrap(seed).interval(&scores, Scores::mean).unwrap();
+    assert_eq!(interval_from(1), interval_from(1));
+    assert_ne!(interval_from(1), interval_from(2));
 }
 
 /// Runs are drawn within their task: all runs of a task score the same, so resamples vary only if tasks are mixed.
@@ -119,9 +119,9 @@ fn tasks_are_strata() {
 #[test]
 fn percentiles_of_a_known_distribution() {
     let scores = Scores::new(&[[0.0], [1.0]]).unwrap();
-    let of = |level| Bootstrap { level, ..bootstrap(5) }.interval(&scores, Scores::mean).unwrap();
-    assert_eq!(of(0.3), point(0.5));
-    assert_eq!(of(0.6), Interval { low: 0.0, high: 1.0 });
+    let interval_at = |level| Bootstrap { level, ..bootstrap(5) }.interval(&scores, Scores::mean).unwrap();
+    assert_eq!(interval_at(0.3), point(0.5));
+    assert_eq!(interval_at(0.6), Interval { low: 0.0, high: 1.0 });
 }
 
 /// With few possible scores the distribution over resamples can be computed: the sum of independent draws

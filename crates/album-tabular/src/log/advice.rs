@@ -167,10 +167,10 @@ fn residual(mdp: &Mdp, v: &[f64]) -> f64 {
 
 /// The discounted return of each episode.
 fn returns(log: &Log, gamma: f64) -> Vec<f64> {
-    let of = |episode: &[usize]| {
+    let episode_return = |episode: &[usize]| {
         log.data.rewards[episode[0]..episode[1]].iter().rev().fold(0.0, |g, r| r + gamma * g)
     };
-    log.starts.windows(2).map(of).collect()
+    log.starts.windows(2).map(episode_return).collect()
 }
 
 /// The empirical MDP without rare actions. If no action is left in a state, the recorded mix is its only one.

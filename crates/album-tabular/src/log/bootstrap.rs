@@ -82,13 +82,13 @@ pub(super) fn intervals(
         .collect();
 
     let mut scratch = Vec::with_capacity(resamples);
-    let mut of = |get: &dyn Fn(&Resample) -> f64| {
+    let mut interval = |get: &dyn Fn(&Resample) -> f64| {
         scratch.clear();
         scratch.extend(drawn.iter().map(get).filter(|x| !x.is_nan()));
         percentiles(&mut scratch, resamples)
     };
-    let value: Vec<Interval> = (0..states).map(|s| of(&|r| f64::from(r.value[s]))).collect();
-    let gain: Vec<Interval> = (0..states).map(|s| of(&|r| f64::from(r.gain[s]))).collect();
+    let value: Vec<Interval> = (0..states).map(|s| interval(&|r| f64::from(r.value[s]))).collect();
+    let gain: Vec<Interval> = (0..states).map(|s| interval(&|r| f64::from(r.gain[s]))).collect();
     let episodes = episodes_of_pairs(log, empirical);
     let certain = (0..states)
         .map(|s| {
@@ -101,9 +101,9 @@ pub(super) fn intervals(
         value,
         gain,
         certain,
-        initial_value: of(&|r| r.initial_value),
-        recorded_return: of(&|r| r.recorded_return),
-        improvement: of(&|r| r.initial_value - r.recorded_return),
+        initial_value: interval(&|r| r.initial_value),
+        recorded_return: interval(&|r| r.recorded_return),
+        improvement: interval(&|r| r.initial_value - r.recorded_return),
     })
 }
 

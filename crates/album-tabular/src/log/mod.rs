@@ -37,7 +37,7 @@ mod tests;
 pub use advice::{Advice, Question};
 pub use bootstrap::{Interval, Intervals};
 
-use album_data::table::{ColumnData, Kind, Table};
+use album_data::table::{ColumnData, ColumnType, Table};
 use album_data::{DataError, Place};
 
 use std::cell::RefCell;
@@ -253,7 +253,7 @@ impl<'a> Source<'a> {
     }
 
     pub fn refuse_lists(&self, name: &str, column: &ColumnData) -> Result<(), TabularError> {
-        if column.kind() != Kind::List {
+        if column.kind() != ColumnType::List {
             return Ok(());
         }
         let problem = "holds lists; expected one label or number in each row".to_owned();

@@ -47,8 +47,9 @@ impl Log {
             let taken = columns.iter().any(|(known, _)| known == name);
             columns.push((if taken { format!("album_{name}") } else { name.to_owned() }, data));
         };
-        let float = |of: &dyn Fn(usize) -> f64| ColumnData::Float((0..states).map(of).collect());
-        let int = |of: &dyn Fn(usize) -> u64| ColumnData::Int((0..states).map(|s| of(s) as i64).collect());
+        let float = |value: &dyn Fn(usize) -> f64| ColumnData::Float((0..states).map(value).collect());
+        let int =
+            |value: &dyn Fn(usize) -> u64| ColumnData::Int((0..states).map(|s| value(s) as i64).collect());
         add("best_action", actions(&|s| advice.pair(s)));
         add("usual_action", actions(&|s| advice.usual[s]));
         add("value", float(&|s| advice.value[s]));
@@ -58,8 +59,8 @@ impl Log {
         add("best_count", int(&|s| counts[advice.pair(s)]));
         add("supported", ColumnData::Bool(advice.best.iter().map(Option::is_some).collect()));
         if let Some(intervals) = &advice.intervals {
-            let ends = |of: &[Interval], high: bool| {
-                ColumnData::Float(of.iter().map(|x| if high { x.high } else { x.low }).collect())
+            let ends = |intervals: &[Interval], high: bool| {
+                ColumnData::Float(intervals.iter().map(|x| if high { x.high } else { x.low }).collect())
             };
             add("value_low", ends(&intervals.value, false));
             add("value_high", ends(&intervals.value, true));

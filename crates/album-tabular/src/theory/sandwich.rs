@@ -208,9 +208,9 @@ fn under_coverage(seed: u64, gamma: f64) -> Result<Violations, TabularError> {
         violations.see(v_beta[cell], v_d[s]);
         violations.see(v_d[s], v_star[cell]);
         for pair in data.mdp.pairs_of(s) {
-            let there = mdp.pairs_of(cell).start + data.pair_actions[pair] as usize;
-            violations.see(q_beta[there], q_d[pair]);
-            violations.see(q_d[pair], q_star[there]);
+            let full_pair = mdp.pairs_of(cell).start + data.pair_actions[pair] as usize;
+            violations.see(q_beta[full_pair], q_d[pair]);
+            violations.see(q_d[pair], q_star[full_pair]);
         }
     }
     Ok(violations)

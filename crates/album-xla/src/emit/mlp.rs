@@ -187,11 +187,11 @@ pub(crate) fn apply(hlo: &mut Hlo, lead: usize, spec: &MlpSpec, tensors: &[Value
                 output = activate(hlo, spec.activation, output);
             }
             if let Some(norm) = layer.norm {
-                let of = normalize(hlo, output, NORM_EPSILON);
+                let normalized = normalize(hlo, output, NORM_EPSILON);
                 let [scale, shift] = norm.map(|vector| row(hlo, vector));
-                let scaled = hlo.mul(of[0], scale);
+                let scaled = hlo.mul(normalized[0], scale);
                 output = hlo.add(scaled, shift);
-                normal = Some(of);
+                normal = Some(normalized);
             }
             passed.push(Passed { layer: *layer, input, z, normal });
             input = output;

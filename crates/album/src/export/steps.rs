@@ -267,11 +267,11 @@ impl Builder<'_> {
             .map(|member| {
                 let mut x = x;
                 for layer in 0..=hidden.len() {
-                    let of = match members {
+                    let prefix = match members {
                         1 => format!("net{net}/layer{layer}"),
                         _ => format!("net{net}/member{member}/layer{layer}"),
                     };
-                    let named = |name: &str| format!("{of}/{name}");
+                    let named = |name: &str| format!("{prefix}/{name}");
                     x = self.push(Step::Linear {
                         x,
                         kernel: named("kernel"),

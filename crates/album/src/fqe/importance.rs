@@ -112,8 +112,8 @@ pub(crate) fn estimated(data: &Dataset, common: &Common, seed: u64, pool: &Pool)
         let acted_in = View::new(&states.data()[..rows * states.cols()], rows, states.cols());
         let all = clone.probabilities("actor", acted_in).unwrap_or_default();
         let choices = all.len() / rows.max(1);
-        let of = |(action, all): (&[f32], &[f32])| f64::from(all[action[0] as usize]).max(LEAST);
-        probabilities.extend(actions.iter().zip(all.chunks_exact(choices.max(1))).map(of));
+        let probability = |(action, all): (&[f32], &[f32])| f64::from(all[action[0] as usize]).max(LEAST);
+        probabilities.extend(actions.iter().zip(all.chunks_exact(choices.max(1))).map(probability));
     }
     Ok(probabilities)
 }
@@ -130,8 +130,8 @@ pub(crate) fn measure(
         .filter(|&episode| data.episodes().length(episode) > 0)
         .map(|episode| Episode::of(data, gamma, mu, fitted, episode))
         .collect();
-    let estimate = |of: fn(&Episode) -> f64| {
-        let values: Vec<f64> = episodes.iter().map(of).collect();
+    let estimate = |value: fn(&Episode) -> f64| {
+        let values: Vec<f64> = episodes.iter().map(value).collect();
         let again = |drawn: &[usize]| drawn.iter().map(|&e| values[e]).sum::<f64>() / drawn.len() as f64;
         let [low, high] = bootstrap(values.len(), seed, again);
         Estimate { mean: mean(&values), low, high }
@@ -150,7 +150,7 @@ pub(crate) fn measure(
         let [low, high] = bootstrap(episodes.len(), seed, again);
         Estimate { mean, low, high }
     });
-    let sum = |of: fn(f64) -> f64| episodes.iter().map(|episode| of(episode.weight)).sum::<f64>();
+    let sum = |term: fn(f64) -> f64| episodes.iter().map(|episode| term(episode.weight)).sum::<f64>();
     let (weights, squares) = (sum(|w| w), sum(|w| w * w));
     Importance {
         propensities,

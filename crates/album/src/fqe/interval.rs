@@ -48,8 +48,9 @@ impl Values {
 
     /// Mean over the episodes, for each member.
     pub fn by_member(&self) -> Vec<f64> {
-        let of = |member| self.values.iter().skip(member).step_by(self.members).copied().collect::<Vec<_>>();
-        (0..self.members).map(|member| mean(&of(member))).collect()
+        let member_values =
+            |member| self.values.iter().skip(member).step_by(self.members).copied().collect::<Vec<_>>();
+        (0..self.members).map(|member| mean(&member_values(member))).collect()
     }
 
     /// Differences, member by member.

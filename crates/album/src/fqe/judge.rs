@@ -255,8 +255,8 @@ fn check(episodes: usize, settings: &Settings) -> Result<(), Error> {
 
 /// Means over the members.
 fn means(all: &[f32], members: usize) -> Vec<f64> {
-    let of = |members: &[f32]| mean(&members.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
-    all.chunks_exact(members).map(of).collect()
+    let member_mean = |members: &[f32]| mean(&members.iter().map(|&x| f64::from(x)).collect::<Vec<_>>());
+    all.chunks_exact(members).map(member_mean).collect()
 }
 
 /// The values of all members at index `at`.

@@ -9,24 +9,26 @@ use album_report::table::{Cell, Status, Table};
 impl Saved {
     /// Adds the section to a page.
     pub fn show(&self, page: Page) -> Page {
-        let of = &self.evaluation;
-        let status = match of.verdict {
+        let evaluation = &self.evaluation;
+        let status = match evaluation.verdict {
             Verdict::Better => Status::Good,
             Verdict::Worse | Verdict::NotCalibrated => Status::Bad,
             Verdict::CannotTell => Status::Neutral,
         };
         let page = page
             .section("Off-policy evaluation")
-            .callout(status, format!("Verdict: {}: {}.", of.verdict, of.reason))
-            .table(values(of))
+            .callout(status, format!("Verdict: {}: {}.", evaluation.verdict, evaluation.reason))
+            .table(values(evaluation))
             .figure(
                 "calibration",
                 self.plot(),
                 "Calibration: the return of each episode, observed and estimated.",
             );
-        let page =
-            of.warnings.iter().fold(page, |page, warning| page.callout(Status::Neutral, warning.clone()));
-        page.subsection("Diagnostics").keys(diagnostics(of))
+        let page = evaluation
+            .warnings
+            .iter()
+            .fold(page, |page, warning| page.callout(Status::Neutral, warning.clone()));
+        page.subsection("Diagnostics").keys(diagnostics(evaluation))
     }
 
     fn plot(&self) -> Plot {
@@ -44,7 +46,7 @@ impl Saved {
     }
 }
 
-fn values(of: &Evaluation) -> Table {
+fn values(evaluation: &Evaluation) -> Table {
     let row = |name: &str, estimate: &Estimate| {
         [
             Cell::from(name.to_owned()),
@@ -56,12 +58,12 @@ fn values(of: &Evaluation) -> Table {
         [Cell::from(name.to_owned()), Cell::new(significant(value, 4)), Cell::from(String::new())]
     };
     let mut table = Table::new(["value at initial states", "mean", "95 % interval"])
-        .row(row("policy", &of.policy))
-        .row(plain("policy, by walks over recorded steps", of.diagnostics.unseen.walked))
-        .row(row("behaviour, by the same estimator", &of.behaviour.estimated))
-        .row(plain("behaviour, observed return", of.behaviour.observed))
-        .row(row("policy minus behaviour", &of.difference));
-    if let Some(importance) = &of.importance {
+        .row(row("policy", &evaluation.policy))
+        .row(plain("policy, by walks over recorded steps", evaluation.diagnostics.unseen.walked))
+        .row(row("behaviour, by the same estimator", &evaluation.behaviour.estimated))
+        .row(plain("behaviour, observed return", evaluation.behaviour.observed))
+        .row(row("policy minus behaviour", &evaluation.difference));
+    if let Some(importance) = &evaluation.importance {
         if let Some(wis) = &importance.wis {
             table = table.row(row("policy, weighted importance sampling", wis));
         }
@@ -71,17 +73,17 @@ fn values(of: &Evaluation) -> Table {
     }
     table.caption(format!(
         "Discounted by {} from the first states of {} episodes ({}) with {} transitions; {} networks.",
-        of.gamma,
-        grouped(of.episodes as i64),
-        of.subject.data,
-        grouped(of.transitions as i64),
-        of.ensemble
+        evaluation.gamma,
+        grouped(evaluation.episodes as i64),
+        evaluation.subject.data,
+        grouped(evaluation.transitions as i64),
+        evaluation.ensemble
     ))
 }
 
-fn diagnostics(of: &Evaluation) -> Vec<(&'static str, String)> {
+fn diagnostics(evaluation: &Evaluation) -> Vec<(&'static str, String)> {
     let number = |x: f64| significant(x, 3);
-    let found = &of.diagnostics;
+    let found = &evaluation.diagnostics;
     let distance = &found.action_distance;
     let mut rows = vec![
         ("calibration gap", number(found.calibration_gap)),
@@ -104,7 +106,7 @@ fn diagnostics(of: &Evaluation) -> Vec<(&'static str, String)> {
     if let Some(value) = found.agent_value {
         rows.push(("the agent's own value at initial states", number(value)));
     }
-    if let Some(importance) = &of.importance {
+    if let Some(importance) = &evaluation.importance {
         rows.push(("effective sample size", number(importance.effective_sample_size)));
     }
     rows

@@ -152,7 +152,7 @@ impl LogRun {
         let start = Instant::now();
         let advice = Advice::new(&log, question)?;
         let states = 0..advice.states();
-        let count = |of: &dyn Fn(usize) -> bool| states.clone().filter(|&s| of(s)).count();
+        let count = |holds: &dyn Fn(usize) -> bool| states.clone().filter(|&s| holds(s)).count();
         let mut actions = advice.empirical.pair_actions.clone();
         actions.sort_unstable();
         actions.dedup();

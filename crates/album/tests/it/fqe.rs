@@ -96,8 +96,8 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
     // Other episodes.
     let other = dir.path().join("other.npz");
     record(&other, 6);
-    let of = |path: &Path| Request { data: Some(Source::of(path)), ..short() };
-    assert_eq!(fqe(&run, &of(&other)).unwrap().episodes, 200);
+    let request = |path: &Path| Request { data: Some(Source::of(path)), ..short() };
+    assert_eq!(fqe(&run, &request(&other)).unwrap().episodes, 200);
 
     let report = std::fs::read(run.join("report.html")).unwrap();
     let kept = std::fs::read(run.join("fqe.json")).unwrap();
@@ -119,10 +119,10 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
         writer.finish().unwrap();
         path
     };
-    refused(&of(&log("wide.npz", 20, 5, 2)), 3, "observations of 5 numbers");
-    refused(&of(&log("broad.npz", 20, 4, 3)), 3, "found actions of 3 numbers, expected 2");
-    refused(&of(&log("few.npz", 4, 4, 2)), 3, "found 4 episode(s)");
-    refused(&of(&dir.path().join("none.npz")), 5, "none.npz");
+    refused(&request(&log("wide.npz", 20, 5, 2)), 3, "observations of 5 numbers");
+    refused(&request(&log("broad.npz", 20, 4, 3)), 3, "found actions of 3 numbers, expected 2");
+    refused(&request(&log("few.npz", 4, 4, 2)), 3, "found 4 episode(s)");
+    refused(&request(&dir.path().join("none.npz")), 5, "none.npz");
     refused(&Request { ensemble: Some(1), ..short() }, 3, "ensemble = 1");
     refused(&Request { updates: Some(0), ..Request::default() }, 3, "updates = 0");
     refused(&Request { step: Some(7), ..short() }, 3, "7");

@@ -7,7 +7,7 @@ use hdf5_reader::{Dataset, Datatype, H5Type, SliceInfo, SliceInfoElem};
 use super::damaged;
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
-use crate::source::log::{Field, Kind, MAX_WIDTH, Values};
+use crate::source::log::{Field, FieldType, MAX_WIDTH, Values};
 use crate::source::open::natural;
 
 const MAX_ARRAYS: usize = 1 << 14;
@@ -86,10 +86,10 @@ impl Array {
                     name.escape_debug()
                 ))));
             }
-            Datatype::FixedPoint { .. } => Kind::Integer,
-            Datatype::FloatingPoint { size: 2 | 4 | 8, .. } => Kind::Float,
+            Datatype::FixedPoint { .. } => FieldType::Integer,
+            Datatype::FloatingPoint { size: 2 | 4 | 8, .. } => FieldType::Float,
             Datatype::Enum { base, .. } if matches!(**base, Datatype::FixedPoint { size: 1, .. }) => {
-                Kind::Bool
+                FieldType::Bool
             }
             _ => {
                 let sentence = format!("array `{}` is not read: it holds no numbers", name.escape_debug());

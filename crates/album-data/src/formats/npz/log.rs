@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::load::ignored::is_note;
 use crate::source::lent::LentArray;
 use crate::source::log::{
-    END_STATE, Facts, Field, Kind, LogFile, MAX_WIDTH, Part, Stop, Values, Visit, part_rows,
+    END_STATE, Facts, Field, FieldType, LogFile, MAX_WIDTH, Part, Stop, Values, Visit, part_rows,
 };
 
 enum Files<'a> {
@@ -140,7 +140,7 @@ impl<'a> ArraysTable<'a> {
             table.long.push(long);
         }
         if longer {
-            table.fields.push(Field::new(END_STATE, Kind::Bool, 1));
+            table.fields.push(Field::new(END_STATE, FieldType::Bool, 1));
             table.long.push(true);
         }
         Ok(table)
@@ -151,7 +151,7 @@ impl<'a> ArraysTable<'a> {
         let mut ends = vec![false; self.steps];
         for (field, rows) in found.iter().filter(|(field, rows)| field.width == 1 && *rows == self.steps) {
             let name = field.name.to_lowercase();
-            let is_id = name.starts_with("episode") && field.kind == Kind::Integer;
+            let is_id = name.starts_with("episode") && field.kind == FieldType::Integer;
             let is_flag = ["term", "trunc", "timeout", "done"].iter().any(|start| name.starts_with(start));
             if !is_id && !is_flag {
                 continue;

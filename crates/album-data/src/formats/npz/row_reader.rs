@@ -11,7 +11,7 @@ use crate::formats::npz::npy::{Layout, fill, read_elements, read_layout};
 use crate::limits::Limits;
 use crate::load::{BadNumbers, Problem};
 use crate::source::lent::LentArray;
-use crate::source::log::{Kind, Values};
+use crate::source::log::{FieldType, Values};
 
 /// Target size of a chunk in bytes.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -95,12 +95,12 @@ impl<'a> RowReader<'a> {
     }
 
     /// The type of the array as a field of a log.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> FieldType {
         match (&self.source, self.dtype) {
-            (Source::Lent(array), _) if array.elements.text(0..0).is_some() => Kind::Text,
-            (_, DType::Bool) => Kind::Bool,
-            (_, DType::F32 | DType::F64) => Kind::Float,
-            _ => Kind::Integer,
+            (Source::Lent(array), _) if array.elements.text(0..0).is_some() => FieldType::Text,
+            (_, DType::Bool) => FieldType::Bool,
+            (_, DType::F32 | DType::F64) => FieldType::Float,
+            _ => FieldType::Integer,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     /// Booleans.
     Bool,
     /// Integers. Dates and times are integers in the file's unit.
@@ -23,7 +23,7 @@ pub enum Kind {
     Other(&'static str),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ColumnType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bool => "flags",
@@ -39,17 +39,17 @@ impl fmt::Display for Kind {
 /// The values of a column, or of a part of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnData {
-    /// See [`Kind::Bool`].
+    /// See [`ColumnType::Bool`].
     Bool(Vec<bool>),
-    /// See [`Kind::Int`].
+    /// See [`ColumnType::Int`].
     Int(Vec<i64>),
-    /// See [`Kind::Float`].
+    /// See [`ColumnType::Float`].
     Float(Vec<f64>),
-    /// See [`Kind::Float32`].
+    /// See [`ColumnType::Float32`].
     Float32(Vec<f32>),
-    /// See [`Kind::Text`].
+    /// See [`ColumnType::Text`].
     Text(Text),
-    /// See [`Kind::List`].
+    /// See [`ColumnType::List`].
     List(Lists),
 }
 
@@ -91,14 +91,14 @@ impl ColumnData {
     }
 
     /// The type of the values.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ColumnType {
         match self {
-            Self::Bool(_) => Kind::Bool,
-            Self::Int(_) => Kind::Int,
-            Self::Float(_) => Kind::Float,
-            Self::Float32(_) => Kind::Float32,
-            Self::Text(_) => Kind::Text,
-            Self::List(_) => Kind::List,
+            Self::Bool(_) => ColumnType::Bool,
+            Self::Int(_) => ColumnType::Int,
+            Self::Float(_) => ColumnType::Float,
+            Self::Float32(_) => ColumnType::Float32,
+            Self::Text(_) => ColumnType::Text,
+            Self::List(_) => ColumnType::List,
         }
     }
 
@@ -175,22 +175,24 @@ impl ColumnData {
         }
     }
 
-    pub(super) fn empty(kind: Kind, rows: usize) -> Self {
+    pub(super) fn empty(kind: ColumnType, rows: usize) -> Self {
         match kind {
-            Kind::Bool => Self::Bool(Vec::with_capacity(rows)),
-            Kind::Int => Self::Int(Vec::with_capacity(rows)),
-            Kind::Float32 => Self::Float32(Vec::with_capacity(rows)),
-            Kind::Text => Self::Text(Text { codes: Vec::with_capacity(rows), categories: Arc::default() }),
-            Kind::List | Kind::Other(_) => Self::List(Lists::default()),
-            Kind::Float => Self::Float(Vec::with_capacity(rows)),
+            ColumnType::Bool => Self::Bool(Vec::with_capacity(rows)),
+            ColumnType::Int => Self::Int(Vec::with_capacity(rows)),
+            ColumnType::Float32 => Self::Float32(Vec::with_capacity(rows)),
+            ColumnType::Text => {
+                Self::Text(Text { codes: Vec::with_capacity(rows), categories: Arc::default() })
+            }
+            ColumnType::List | ColumnType::Other(_) => Self::List(Lists::default()),
+            ColumnType::Float => Self::Float(Vec::with_capacity(rows)),
         }
     }
 
     /// Converts the values to the common type of the column over all files.
-    pub(super) fn widen(self, kind: Kind) -> Self {
+    pub(super) fn widen(self, kind: ColumnType) -> Self {
         match (self, kind) {
-            (Self::Int(v), Kind::Float) => Self::Float(v.into_iter().map(|x| x as f64).collect()),
-            (Self::Float32(v), Kind::Float) => Self::Float(v.into_iter().map(f64::from).collect()),
+            (Self::Int(v), ColumnType::Float) => Self::Float(v.into_iter().map(|x| x as f64).collect()),
+            (Self::Float32(v), ColumnType::Float) => Self::Float(v.into_iter().map(f64::from).collect()),
             (data, _) => data,
         }
     }
@@ -235,7 +237,10 @@ impl Dictionary {
 }
 
 /// Concatenates parts of a column whose text codes differ.
-pub(super) fn concatenate(kind: Kind, parts: Vec<ColumnData>) -> Result<ColumnData, (usize, usize, usize)> {
+pub(super) fn concatenate(
+    kind: ColumnType,
+    parts: Vec<ColumnData>,
+) -> Result<ColumnData, (usize, usize, usize)> {
     let rows = parts.iter().map(ColumnData::len).sum();
     let mut whole = ColumnData::empty(kind, rows);
     let mut dictionary = Dictionary::default();

@@ -34,7 +34,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-pub use data::{ColumnData, Kind, Lists, Text};
+pub use data::{ColumnData, ColumnType, Lists, Text};
 pub use read::Part;
 pub use write::TableWriter;
 
@@ -48,7 +48,7 @@ use crate::limits::Limits;
 pub struct Table {
     files: Vec<TableFile>,
     names: Vec<String>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnType>,
     limits: Limits,
 }
 
@@ -69,7 +69,7 @@ enum Source {
 }
 
 impl Source {
-    fn columns(&self) -> &[(String, Kind)] {
+    fn columns(&self) -> &[(String, ColumnType)] {
         match self {
             Self::Csv(file) => file.columns(),
             Self::Parquet(file) => file.columns(),
@@ -177,7 +177,7 @@ impl Table {
     }
 
     /// The column types.
-    pub fn kinds(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[ColumnType] {
         &self.kinds
     }
 
@@ -228,13 +228,14 @@ impl Table {
 }
 
 /// The common type of a column in two files, if there is one.
-fn join(before: Kind, now: Kind, csv: bool) -> Option<Kind> {
+fn join(before: ColumnType, now: ColumnType, csv: bool) -> Option<ColumnType> {
     match (before, now) {
         _ if before == now => Some(before),
-        (Kind::Int | Kind::Float | Kind::Float32, Kind::Int | Kind::Float | Kind::Float32) => {
-            Some(Kind::Float)
-        }
-        _ if csv => Some(Kind::Text),
+        (
+            ColumnType::Int | ColumnType::Float | ColumnType::Float32,
+            ColumnType::Int | ColumnType::Float | ColumnType::Float32,
+        ) => Some(ColumnType::Float),
+        _ if csv => Some(ColumnType::Text),
         _ => None,
     }
 }

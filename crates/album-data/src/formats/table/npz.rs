@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::data::{ColumnData, Kind, Lists};
+use super::data::{ColumnData, ColumnType, Lists};
 use crate::error::{DataError, Place};
 use crate::formats::npz::Npz;
 use crate::formats::npz::array::{DType, Data};
@@ -13,7 +13,7 @@ use crate::limits::Limits;
 pub(super) struct NpzFile {
     place: Place,
     limits: Limits,
-    columns: Vec<(String, Kind)>,
+    columns: Vec<(String, ColumnType)>,
     rows: usize,
 }
 
@@ -21,12 +21,12 @@ impl NpzFile {
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, DataError> {
         let npz = Npz::open_with(path, limits)?;
         let place = Place::file(path);
-        let mut columns: Vec<(String, Kind)> = Vec::new();
+        let mut columns: Vec<(String, ColumnType)> = Vec::new();
         let mut rows = None;
         for name in npz.names() {
             let array = npz.rows(name)?;
             let [found, rest @ ..] = array.shape() else {
-                columns.push((name.clone(), Kind::Other("a single number")));
+                columns.push((name.clone(), ColumnType::Other("a single number")));
                 continue;
             };
             if *rows.get_or_insert(*found) != *found {
@@ -35,19 +35,19 @@ impl NpzFile {
                 return Err(DataError::Column { place, column: name.clone(), problem });
             }
             let kind = match (rest.len(), array.dtype()) {
-                (1, _) if rest[0] > 0 => Kind::List,
-                (1.., _) => Kind::Other("arrays"),
-                (_, DType::Bool) => Kind::Bool,
-                (_, DType::F32) => Kind::Float32,
-                (_, DType::F64) => Kind::Float,
-                _ => Kind::Int,
+                (1, _) if rest[0] > 0 => ColumnType::List,
+                (1.., _) => ColumnType::Other("arrays"),
+                (_, DType::Bool) => ColumnType::Bool,
+                (_, DType::F32) => ColumnType::Float32,
+                (_, DType::F64) => ColumnType::Float,
+                _ => ColumnType::Int,
             };
             columns.push((name.clone(), kind));
         }
         Ok(Self { place, limits: limits.clone(), columns, rows: rows.unwrap_or(0) })
     }
 
-    pub(super) fn columns(&self) -> &[(String, Kind)] {
+    pub(super) fn columns(&self) -> &[(String, ColumnType)] {
         &self.columns
     }
 
@@ -59,14 +59,14 @@ impl NpzFile {
         let (name, kind) = &self.columns[column];
         let array = Npz::open_with(&self.place.file, &self.limits)?.read(name)?;
         Ok(match (kind, array.data) {
-            (Kind::Other(what), _) => {
+            (ColumnType::Other(what), _) => {
                 let problem = format!("holds {what}, expected flags, numbers or lists of numbers");
                 return Err(DataError::Column { place: self.place.clone(), column: name.clone(), problem });
             }
-            (Kind::Bool, Data::Bool(flags)) => ColumnData::Bool(flags),
-            (Kind::Float, Data::F64(numbers)) => ColumnData::Float(numbers),
-            (Kind::Float32, Data::F32(numbers)) => ColumnData::Float32(numbers),
-            (Kind::List, data) => {
+            (ColumnType::Bool, Data::Bool(flags)) => ColumnData::Bool(flags),
+            (ColumnType::Float, Data::F64(numbers)) => ColumnData::Float(numbers),
+            (ColumnType::Float32, Data::F32(numbers)) => ColumnData::Float32(numbers),
+            (ColumnType::List, data) => {
                 let width = array.shape.get(1).copied().unwrap_or(1);
                 let array = crate::Array { shape: array.shape, data, place: array.place };
                 ColumnData::List(Lists { width, values: array.into_f32()? })

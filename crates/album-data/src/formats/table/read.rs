@@ -1,6 +1,6 @@
 //! Reading whole columns, or tables part by part.
 
-use super::data::{ColumnData, Dictionary, Kind, concatenate};
+use super::data::{ColumnData, ColumnType, Dictionary, concatenate};
 use super::parquet::{Chunk, ParquetFile};
 use super::{Source, Table, TableFile};
 use crate::error::DataError;
@@ -23,7 +23,7 @@ impl Table {
         for file in &self.files {
             match &file.source {
                 Source::Csv(csv) => {
-                    let columns: Vec<(usize, Kind)> =
+                    let columns: Vec<(usize, ColumnType)> =
                         wanted.iter().map(|&i| (file.positions[i], self.kinds[i])).collect();
                     let mut data: Vec<ColumnData> =
                         columns.iter().map(|&(_, kind)| ColumnData::empty(kind, csv.rows())).collect();
@@ -93,7 +93,7 @@ impl Table {
             };
             match &file.source {
                 Source::Csv(csv) => {
-                    let columns: Vec<(usize, Kind)> =
+                    let columns: Vec<(usize, ColumnType)> =
                         wanted.iter().map(|&i| (file.positions[i], self.kinds[i])).collect();
                     let mut reader = csv.reader(&columns)?;
                     loop {

@@ -89,12 +89,12 @@ impl Recipe {
     /// use album_envs::play::Recipe;
     ///
     /// # fn main() -> Result<(), album_data::ogbench::UnknownTask> {
-    /// let of = |task: TaskName| Recipe::published(task.environment(), task.data_kind(), 0);
-    /// let recipe = of("cube-triple-play-singletask-v0".parse()?).unwrap();
+    /// let published = |task: TaskName| Recipe::published(task.environment(), task.data_kind(), 0);
+    /// let recipe = published("cube-triple-play-singletask-v0".parse()?).unwrap();
     /// assert_eq!((recipe.episodes, recipe.rows), (3000, 1001));
-    /// let recipe = of("antmaze-giant-navigate-singletask-v0".parse()?).unwrap();
+    /// let recipe = published("antmaze-giant-navigate-singletask-v0".parse()?).unwrap();
     /// assert_eq!((recipe.episodes, recipe.rows), (500, 2001));
-    /// assert!(of("humanoidmaze-large-navigate-singletask-v0".parse()?).is_none());
+    /// assert!(published("humanoidmaze-large-navigate-singletask-v0".parse()?).is_none());
     /// # Ok(())
     /// # }
     /// ```

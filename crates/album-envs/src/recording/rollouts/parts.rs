@@ -43,8 +43,9 @@ impl Part {
         let mut npz = NpzWriter::create_stored(work.join(&self.name))?;
         // All rows of each episode but the last, or all but the first.
         let rows = |from: usize| -> Vec<f32> {
-            let of = |e: &Episode| e.observations[from * dim..(from + e.rewards.len()) * dim].to_vec();
-            episodes.iter().flat_map(of).collect()
+            let observations =
+                |e: &Episode| e.observations[from * dim..(from + e.rewards.len()) * dim].to_vec();
+            episodes.iter().flat_map(observations).collect()
         };
         npz.array_f32("observations", &[steps, dim], &rows(0))?;
         npz.array_f32("next_observations", &[steps, dim], &rows(1))?;

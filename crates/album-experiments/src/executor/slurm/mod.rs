@@ -83,10 +83,10 @@ impl<'a> Batch<'a> {
         most: usize,
     ) -> Self {
         let given = work.resources;
-        let or = |asked: usize| if asked == 0 { options.cpus as usize } else { asked };
+        let asked_or_all_cpus = |asked: usize| if asked == 0 { options.cpus as usize } else { asked };
         let resources = Resources {
-            threads: or(given.threads),
-            workers: or(given.workers),
+            threads: asked_or_all_cpus(given.threads),
+            workers: asked_or_all_cpus(given.workers),
             python: given.python.clone(),
         };
         Batch { work, options, resources, folder: next(&submissions(work)), runs, most }

@@ -1,17 +1,17 @@
 //! Types and values of CSV fields.
 
-use super::super::data::{ColumnData, Kind};
+use super::super::data::{ColumnData, ColumnType};
 
 /// The type that fits all fields of a column so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Guess {
-    kind: Option<Kind>,
+    kind: Option<ColumnType>,
     missing: bool,
 }
 
 impl Guess {
     pub(super) fn see(&mut self, field: &[u8]) {
-        if self.kind == Some(Kind::Text) {
+        if self.kind == Some(ColumnType::Text) {
             return;
         }
         let field = field.trim_ascii();
@@ -29,42 +29,44 @@ impl Guess {
             (before, None) => before,
             (None, kind) => kind,
             (before, kind) if before == kind => kind,
-            (Some(Kind::Int | Kind::Float), Some(Kind::Int | Kind::Float)) => Some(Kind::Float),
-            _ => Some(Kind::Text),
+            (Some(ColumnType::Int | ColumnType::Float), Some(ColumnType::Int | ColumnType::Float)) => {
+                Some(ColumnType::Float)
+            }
+            _ => Some(ColumnType::Text),
         };
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> ColumnType {
         match (self.kind, self.missing) {
-            (None, _) => Kind::Float,
-            (Some(Kind::Int), true) => Kind::Float,
-            (Some(Kind::Bool), true) => Kind::Text,
+            (None, _) => ColumnType::Float,
+            (Some(ColumnType::Int), true) => ColumnType::Float,
+            (Some(ColumnType::Bool), true) => ColumnType::Text,
             (Some(kind), _) => kind,
         }
     }
 }
 
-fn kind_of(field: &[u8]) -> Kind {
+fn kind_of(field: &[u8]) -> ColumnType {
     if let Some(kind) = kind_of_number(field) {
         return kind;
     }
-    let Ok(text) = std::str::from_utf8(field) else { return Kind::Text };
+    let Ok(text) = std::str::from_utf8(field) else { return ColumnType::Text };
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         // Digits that overflow an integer are text: they may be an identifier, which must not be rounded.
-        return if text.parse::<i64>().is_ok() { Kind::Int } else { Kind::Text };
+        return if text.parse::<i64>().is_ok() { ColumnType::Int } else { ColumnType::Text };
     }
     match text.as_bytes()[0] {
         b'0'..=b'9' | b'-' | b'+' | b'.' | b'n' | b'N' | b'i' | b'I' if text.parse::<f64>().is_ok() => {
-            Kind::Float
+            ColumnType::Float
         }
-        _ if flag(text).is_some() => Kind::Bool,
-        _ => Kind::Text,
+        _ if flag(text).is_some() => ColumnType::Bool,
+        _ => ColumnType::Text,
     }
 }
 
 /// Fast path: the type of a number in common notation, without parsing its value. `None` for other notations.
-fn kind_of_number(field: &[u8]) -> Option<Kind> {
+fn kind_of_number(field: &[u8]) -> Option<ColumnType> {
     let digits = |from: usize| field[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut at = usize::from(matches!(field[0], b'-' | b'+'));
     let whole = digits(at);
@@ -73,7 +75,7 @@ fn kind_of_number(field: &[u8]) -> Option<Kind> {
         return None;
     }
     if at == field.len() {
-        return Some(Kind::Int);
+        return Some(ColumnType::Int);
     }
     if field[at] == b'.' {
         at += 1 + digits(at + 1);
@@ -86,7 +88,7 @@ fn kind_of_number(field: &[u8]) -> Option<Kind> {
         }
         at += exponent;
     }
-    (at == field.len()).then_some(Kind::Float)
+    (at == field.len()).then_some(ColumnType::Float)
 }
 
 fn flag(text: &str) -> Option<bool> {

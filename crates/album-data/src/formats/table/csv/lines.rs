@@ -1,6 +1,6 @@
 //! Parallel parsing of lines without quotes, split into pieces.
 
-use super::super::data::{ColumnData, Kind};
+use super::super::data::{ColumnData, ColumnType};
 use super::fields::{Guess, push};
 use crate::error::DataError;
 use crate::parallel::{parallel, threads};
@@ -61,11 +61,11 @@ pub(super) fn values<'a>(
     lines: &'a str,
     delimiter: u8,
     columns: usize,
-    wanted: &[(usize, Kind)],
+    wanted: &[(usize, ColumnType)],
 ) -> Result<Vec<Piece<Vec<Values<'a>>>>, DataError> {
     let empty = || {
-        let values = |&(_, kind): &(usize, Kind)| match kind {
-            Kind::Text => Values::Labels(Vec::new()),
+        let values = |&(_, kind): &(usize, ColumnType)| match kind {
+            ColumnType::Text => Values::Labels(Vec::new()),
             kind => Values::Numbers(ColumnData::empty(kind, 0)),
         };
         wanted.iter().map(values).collect()

@@ -13,7 +13,7 @@ use fields::{Guess, push};
 use lines::{Bad, Values};
 use text::{Next, Text, first_line};
 
-use super::data::{ColumnData, Dictionary, Kind, quoted};
+use super::data::{ColumnData, ColumnType, Dictionary, quoted};
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
 
@@ -22,7 +22,7 @@ use crate::limits::Limits;
 pub(super) struct CsvFile {
     place: Place,
     limits: Limits,
-    columns: Vec<(String, Kind)>,
+    columns: Vec<(String, ColumnType)>,
     rows: usize,
     delimiter: u8,
 }
@@ -34,7 +34,7 @@ impl CsvFile {
         let mut file = Self { place, limits: limits.clone(), columns: Vec::new(), rows: 0, delimiter };
         let mut text = Text::open(&file.place, limits, delimiter)?;
         let names = file.names(&mut text)?;
-        file.columns = names.into_iter().map(|name| (name, Kind::Text)).collect();
+        file.columns = names.into_iter().map(|name| (name, ColumnType::Text)).collect();
         let mut guesses = vec![Guess::default(); file.columns.len()];
         loop {
             let before = text.lines;
@@ -74,7 +74,7 @@ impl CsvFile {
         Ok(file)
     }
 
-    pub(super) fn columns(&self) -> &[(String, Kind)] {
+    pub(super) fn columns(&self) -> &[(String, ColumnType)] {
         &self.columns
     }
 
@@ -83,7 +83,7 @@ impl CsvFile {
     }
 
     /// Opens a reader of the given columns, as the given types.
-    pub(super) fn reader(&self, wanted: &[(usize, Kind)]) -> Result<CsvReader<'_>, DataError> {
+    pub(super) fn reader(&self, wanted: &[(usize, ColumnType)]) -> Result<CsvReader<'_>, DataError> {
         let mut text = Text::open(&self.place, &self.limits, self.delimiter)?;
         self.names(&mut text)?;
         Ok(CsvReader { file: self, text, wanted: wanted.to_vec(), row: 0 })
@@ -173,7 +173,7 @@ fn damaged(place: &Place, problem: impl Into<String>) -> DataError {
 pub(super) struct CsvReader<'a> {
     file: &'a CsvFile,
     text: Text,
-    wanted: Vec<(usize, Kind)>,
+    wanted: Vec<(usize, ColumnType)>,
     row: usize,
 }
 

@@ -170,8 +170,8 @@ impl Levels<'_> {
         let whole = values.len() == self.rows;
         let mut values = values.iter();
         for row in 0..self.rows {
-            let there = whole || self.definitions[row] == self.descriptor.max_def_level();
-            match convert(if there { values.next() } else { None }) {
+            let present = whole || self.definitions[row] == self.descriptor.max_def_level();
+            match convert(if present { values.next() } else { None }) {
                 Ok(value) => to.push(value),
                 Err((found, expected)) => return Ok(Err((row, found, expected))),
             }

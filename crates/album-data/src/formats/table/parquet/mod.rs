@@ -15,7 +15,7 @@ use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader}
 
 use self::file::{Positioned, check_footer, damaged, guarded, limit};
 use self::schema::{kind, name};
-use super::data::Kind;
+use super::data::ColumnType;
 use super::pages::Guard;
 use crate::error::{DataError, Place};
 use crate::formats::file::open_regular;
@@ -28,7 +28,7 @@ pub(super) struct ParquetFile {
     reader: SerializedFileReader<Positioned>,
     place: Place,
     limits: Limits,
-    columns: Vec<(String, Kind)>,
+    columns: Vec<(String, ColumnType)>,
     /// Number of rows of each row group.
     groups: Vec<usize>,
 }
@@ -47,7 +47,7 @@ impl ParquetFile {
         let metadata = reader.metadata();
         let schema = metadata.file_metadata().schema_descr();
         limit(&place, "the number of columns", schema.num_columns() as u64, limits.max_columns)?;
-        let columns: Vec<(String, Kind)> =
+        let columns: Vec<(String, ColumnType)> =
             schema.columns().iter().map(|c| (name(schema.root_schema(), c), kind(c))).collect();
         let groups = metadata
             .row_groups()
@@ -62,7 +62,7 @@ impl ParquetFile {
         Ok(Self { reader, place, limits: limits.clone(), columns, groups })
     }
 
-    pub(super) fn columns(&self) -> &[(String, Kind)] {
+    pub(super) fn columns(&self) -> &[(String, ColumnType)] {
         &self.columns
     }
 
@@ -78,7 +78,7 @@ impl ParquetFile {
     /// Opens one column of one row group.
     pub(super) fn chunk(&self, group: usize, column: usize) -> Result<Chunk<'_>, DataError> {
         let (name, kind) = &self.columns[column];
-        if let Kind::Other(what) = kind {
+        if let ColumnType::Other(what) = kind {
             return Err(DataError::Column {
                 place: self.place.clone(),
                 column: name.clone(),
@@ -92,7 +92,7 @@ impl ParquetFile {
             return Err(damaged(&self.place, format!("column `{name}` starts or ends before the file")));
         }
         let values = u64::try_from(metadata.num_values()).unwrap_or(0);
-        if *kind != Kind::List && values != rows as u64 {
+        if *kind != ColumnType::List && values != rows as u64 {
             let problem = format!("column `{name}` has {values} values in a group of {rows} rows");
             return Err(damaged(&self.place, problem));
         }

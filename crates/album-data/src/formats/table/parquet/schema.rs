@@ -3,7 +3,7 @@
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{ColumnDescriptor, Type as SchemaType};
 
-use crate::formats::table::data::Kind;
+use crate::formats::table::data::ColumnType;
 
 /// The name of a column: its path without the groups that only encode a list.
 pub(super) fn name(root: &SchemaType, column: &ColumnDescriptor) -> String {
@@ -27,24 +27,24 @@ pub(super) fn name(root: &SchemaType, column: &ColumnDescriptor) -> String {
     parts.join(".")
 }
 
-pub(super) fn kind(column: &ColumnDescriptor) -> Kind {
+pub(super) fn kind(column: &ColumnDescriptor) -> ColumnType {
     let scalar = match column.physical_type() {
-        Physical::BOOLEAN => Kind::Bool,
-        Physical::INT32 | Physical::INT64 if decimal(column).is_some() => Kind::Float,
-        Physical::INT32 | Physical::INT64 | Physical::INT96 => Kind::Int,
-        Physical::FLOAT => Kind::Float32,
-        Physical::DOUBLE => Kind::Float,
-        Physical::BYTE_ARRAY if decimal(column).is_some() => Kind::Other("decimals of any length"),
-        Physical::BYTE_ARRAY => Kind::Text,
-        Physical::FIXED_LEN_BYTE_ARRAY => Kind::Other("bytes of fixed length"),
+        Physical::BOOLEAN => ColumnType::Bool,
+        Physical::INT32 | Physical::INT64 if decimal(column).is_some() => ColumnType::Float,
+        Physical::INT32 | Physical::INT64 | Physical::INT96 => ColumnType::Int,
+        Physical::FLOAT => ColumnType::Float32,
+        Physical::DOUBLE => ColumnType::Float,
+        Physical::BYTE_ARRAY if decimal(column).is_some() => ColumnType::Other("decimals of any length"),
+        Physical::BYTE_ARRAY => ColumnType::Text,
+        Physical::FIXED_LEN_BYTE_ARRAY => ColumnType::Other("bytes of fixed length"),
     };
     match (column.max_rep_level(), scalar) {
         (0, scalar) => scalar,
-        (1, Kind::Text) => Kind::Other("lists of text"),
-        (1, Kind::Other(what)) => Kind::Other(what),
-        (1, _) if decimal(column).is_some() => Kind::Other("lists of decimals"),
-        (1, _) => Kind::List,
-        _ => Kind::Other("lists of lists"),
+        (1, ColumnType::Text) => ColumnType::Other("lists of text"),
+        (1, ColumnType::Other(what)) => ColumnType::Other(what),
+        (1, _) if decimal(column).is_some() => ColumnType::Other("lists of decimals"),
+        (1, _) => ColumnType::List,
+        _ => ColumnType::Other("lists of lists"),
     }
 }
 
