@@ -108,18 +108,18 @@ fn rows_arrive_and_a_resumed_run_goes_on_in_the_same_one() {
     let (uri, requests) = serve(Manner::Answers);
     assert_eq!(train(tracker(&uri, folder.path()), 30), Vec::<String>::new());
     let heard: Vec<_> = requests.try_iter().collect();
-    let requests = |end: &str| heard.iter().filter(|(path, _)| path.ends_with(end)).collect::<Vec<_>>();
+    let calls_to = |end: &str| heard.iter().filter(|(path, _)| path.ends_with(end)).collect::<Vec<_>>();
     assert!(heard[0].0.ends_with("get-by-name?experiment_name=walk"), "{}", heard[0].0);
-    assert_eq!(requests("runs/create").len(), 1);
+    assert_eq!(calls_to("runs/create").len(), 1);
     let logged: Vec<serde_json::Value> =
-        requests("log-batch").iter().map(|(_, body)| serde_json::from_str(body).unwrap()).collect();
+        calls_to("log-batch").iter().map(|(_, body)| serde_json::from_str(body).unwrap()).collect();
     assert_eq!(logged[0]["params"][0]["key"], "album.k");
     let metrics: Vec<&serde_json::Value> =
         logged.iter().flat_map(|body| body["metrics"].as_array().unwrap()).collect();
     // NaN is left out: the server does not accept it.
     assert_eq!(metrics.len(), 30);
     assert_eq!((&metrics[29]["key"], &metrics[29]["step"]), (&"training/loss".into(), &30.into()));
-    assert!(requests("runs/update")[0].1.contains("FINISHED"));
+    assert!(calls_to("runs/update")[0].1.contains("FINISHED"));
 
     assert_eq!(read_note(folder.path()).unwrap().unwrap().run_id, "abc");
     assert_eq!(train(tracker(&uri, folder.path()), 3), Vec::<String>::new());
