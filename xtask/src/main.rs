@@ -6,6 +6,7 @@
 mod audit;
 mod bench_peers;
 mod fuzz;
+mod neon;
 mod power;
 mod python;
 mod sanitize;
@@ -39,6 +40,8 @@ const USAGE: &str = "usage: cargo xtask <task>
                 other: power [--states N]. Needs strace
   sanitize      unsafe code under AddressSanitizer and ThreadSanitizer (needs a nightly toolchain), and loom's model of
                 the thread pool
+  neon          album-nn's tests on an emulated Arm processor, and its bits compared with this one's. Takes compiler and
+                emulator from Debian 12's packages (unpacked under target/neon): neon [--if-possible]
   soak          everything in turns for --minutes N (default 120) under a memory limit: memory, descriptors, threads
                 and temporary files must stay flat
   audit         licences, bans and sources (needs cargo-deny), a build with the oldest supported compiler (if installed)
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         "audit" => audit::run_task(),
         "sanitize" => sanitize::run_task(&rest),
         "soak" => soak::run_task(&rest),
+        "neon" => neon::run_task(&rest),
         "power" => power::run_task(&rest),
         "storm" => storm::run_task(&rest),
         "test-python" => python::WHEEL

@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::gemm::PANEL;
-use crate::simd::{Isa, Supported};
+#[cfg(any(test, target_arch = "x86_64"))]
+use crate::simd::Isa;
+use crate::simd::Supported;
 
 /// `to[column][row] = from[row][column]`, both with rows of 32. Missing rows of `from` become zeros; columns
 /// beyond the size of `to` are dropped.

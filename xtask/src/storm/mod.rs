@@ -18,6 +18,9 @@ use crate::{cargo, run, target};
 use trouble::{Outcome, TROUBLES, Tools, Trouble};
 pub use world::{State, World, all as worlds};
 
+/// The counts, in the storm's folder.
+const RECORD: &str = "storm.json";
+
 /// A round that does not finish within this many tries is a finding, too.
 const MOST_TRIES: usize = 400;
 
@@ -75,6 +78,7 @@ struct Calm {
 struct Totals {
     rounds: u64,
     interruptions: BTreeMap<String, u64>,
+    by_world: BTreeMap<String, u64>,
     findings: Vec<String>,
 }
 
@@ -112,6 +116,7 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
             None => calm.insert(undisturbed(world, &folder)?),
         };
         let place = folder.join(format!("{}-{round}", world.name));
+        let before = totals.interruptions.values().sum::<u64>();
         if let Err(finding) = storm(world, calm, &place, &tools, &mut random, &mut totals) {
             let finding = format!("{} in {}: {finding}", world.name, place.display());
             eprintln!("FOUND {finding}");
@@ -120,9 +125,13 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
             let _ = fs::remove_dir_all(&place);
         }
         totals.rounds += 1;
+        let more = totals.interruptions.values().sum::<u64>() - before;
+        *totals.by_world.entry(world.name.clone()).or_default() += more;
+        // After every round, so that a storm that is ended early still counts.
+        write_record(&folder, &options, &totals, &skipped, start)?;
     }
     skipped.iter().for_each(|reason| eprintln!("SKIPPED {reason}"));
-    report(&options, &totals, &skipped, &worlds, start, &folder)
+    report(&options, &totals, &worlds, start, &folder)
 }
 
 /// The program: `ALBUM_BINARY`, or the one built by the workspace.
@@ -186,39 +195,52 @@ fn storm(
 fn report(
     options: &Options,
     totals: &Totals,
-    skipped: &[String],
     worlds: &[(World, Option<Calm>)],
     start: Instant,
     folder: &Path,
 ) -> Result<(), String> {
-    let sum: u64 = totals.interruptions.values().sum();
-    let seen = worlds.iter().filter(|(_, calm)| calm.is_some()).count();
-    let seconds = start.elapsed().as_secs_f64();
     eprintln!(
-        "== storm, seed {}: {sum} interruptions in {} runs over {seen} of {} worlds, {} differences, {seconds:.0} s",
+        "== storm, seed {}: {} interruptions in {} runs over {} of {} worlds, {} differences, {:.0} s",
         options.seed,
+        totals.interruptions.values().sum::<u64>(),
         totals.rounds,
+        worlds.iter().filter(|(_, calm)| calm.is_some()).count(),
         worlds.len(),
-        totals.findings.len()
+        totals.findings.len(),
+        start.elapsed().as_secs_f64(),
     );
     totals.interruptions.iter().for_each(|(name, count)| eprintln!("{count:>7}  {name}"));
-    let quoted =
-        |texts: &[String]| texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ");
-    let counts: Vec<_> = totals.interruptions.iter().map(|(name, n)| format!("{name:?}: {n}")).collect();
-    let json = format!(
-        "{{\"seed\": {}, \"seconds\": {seconds:.0}, \"runs\": {}, \"worlds\": {seen}, \"interruptions\": {sum}, \"by_kind\": {{{}}}, \
-         \"skipped\": [{}], \"differences\": [{}]}}\n",
-        options.seed,
-        totals.rounds,
-        counts.join(", "),
-        quoted(skipped),
-        quoted(&totals.findings)
-    );
-    let path = folder.join("storm.json");
-    fs::write(&path, json).map_err(|e| format!("{}: {e}", path.display()))?;
-    eprintln!("record   {}", path.display());
+    eprintln!("record   {}", folder.join(RECORD).display());
     match totals.findings.is_empty() {
         true => Ok(()),
         false => Err(format!("storm: {}", totals.findings.join("\n"))),
     }
+}
+
+fn write_record(
+    folder: &Path,
+    options: &Options,
+    totals: &Totals,
+    skipped: &[String],
+    start: Instant,
+) -> Result<(), String> {
+    let quoted =
+        |texts: &[String]| texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(", ");
+    let counts = |counts: &BTreeMap<String, u64>| {
+        counts.iter().map(|(name, n)| format!("{name:?}: {n}")).collect::<Vec<_>>().join(", ")
+    };
+    let json = format!(
+        "{{\"seed\": {}, \"seconds\": {:.0}, \"runs\": {}, \"interruptions\": {}, \"by_kind\": {{{}}}, \
+         \"by_world\": {{{}}}, \"skipped\": [{}], \"differences\": [{}]}}\n",
+        options.seed,
+        start.elapsed().as_secs_f64(),
+        totals.rounds,
+        totals.interruptions.values().sum::<u64>(),
+        counts(&totals.interruptions),
+        counts(&totals.by_world),
+        quoted(skipped),
+        quoted(&totals.findings)
+    );
+    let path = folder.join(RECORD);
+    fs::write(&path, json).map_err(|e| format!("{}: {e}", path.display()))
 }
