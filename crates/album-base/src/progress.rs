@@ -1,4 +1,5 @@
-//! Progress bars on standard error, all in one style, hidden if standard error is not a terminal.
+//! Progress bars on standard error, all in one style, hidden if standard error is not a terminal or
+//! [`console`](crate::console) is quiet.
 //!
 //! ```
 //! use album_base::progress::{self, Amount};
@@ -9,8 +10,9 @@
 //! bar.finish_and_clear();
 //! ```
 
-use indicatif::ProgressStyle;
+use crate::console::{self, Level};
 pub use indicatif::{MultiProgress, ProgressBar};
+use indicatif::{ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
 /// How a bar shows progress.
@@ -29,8 +31,21 @@ pub enum Amount {
 /// A bar up to `length`: prefix, bar, amount, remaining time and message.
 pub fn bar(length: u64, amount: Amount) -> ProgressBar {
     let bar = ProgressBar::new(length);
+    if !console::shows(Level::Normal) {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
     show(&bar, amount);
     bar
+}
+
+/// A group of bars, drawn below each other.
+pub fn several() -> MultiProgress {
+    let target = if console::shows(Level::Normal) {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    MultiProgress::with_draw_target(target)
 }
 
 /// Changes how a bar shows progress.
@@ -50,6 +65,11 @@ pub fn show(bar: &ProgressBar, amount: Amount) {
 /// Writes a line to standard error, above the bar if there is one.
 pub fn say(bar: &ProgressBar, line: &str) {
     bar.suspend(|| crate::say!("{line}"));
+}
+
+/// Writes a warning to standard error, above the bar if there is one.
+pub fn warn(bar: &ProgressBar, line: &str) {
+    bar.suspend(|| crate::warn!("{line}"));
 }
 
 /// Occasional lines instead of a hidden bar, for the log of a long job.
@@ -77,7 +97,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use indicatif::{InMemoryTerm, ProgressDrawTarget, TermLike};
+    use indicatif::{InMemoryTerm, TermLike};
 
     #[test]
     fn every_amount_has_a_style() {

@@ -4,7 +4,7 @@ use crate::output;
 use crate::resources::ResourceArgs;
 use album::Error as Failure;
 use album::judge::{Look, judge};
-use album_base::say;
+use album_base::warn;
 use album_train::StopFlag;
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let look = Look { episodes, step, seed, videos, critic };
     let judged = judge(&args.run, &look, &args.resources.get(), &StopFlag::on_signals()?)?;
     for warning in &judged.warnings {
-        say!("warning: {warning}");
+        warn!("{warning}");
     }
     output::show(args.json, &judged, || judged.to_string())
 }

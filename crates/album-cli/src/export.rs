@@ -3,7 +3,7 @@
 use crate::output;
 use album::Error as Failure;
 use album::export::{Export, Format, export};
-use album_base::say;
+use album_base::warn;
 use clap::ValueEnum;
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let check = args.check.map(|n| n as usize);
     let exported = export(&args.run, &Export { step: args.step, format, out: args.out.clone(), check })?;
     if let Some(reason) = &exported.skipped {
-        say!("warning: --check was skipped: {reason}");
+        warn!("--check was skipped: {reason}");
     }
     output::show(args.json, &exported, || exported.to_string())
 }

@@ -5,7 +5,7 @@ use crate::source_args::SourceArgs;
 use album::fqe::{Request, evaluate_run};
 use album::{Error as Failure, Resources};
 use album_base::progress::{self, Amount};
-use album_base::say;
+use album_base::warn;
 use album_train::StopFlag;
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let found = found?;
     for warning in &found.warnings {
-        say!("warning: {warning}");
+        warn!("{warning}");
     }
     output::show(args.json, &found, || found.to_string())
 }

@@ -6,11 +6,11 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Learn", &["train", "resume", "agents"]),
     ("Judge", &["eval", "fqe", "report", "log"]),
-    ("Use", &["export", "act"]),
+    ("Ship", &["export", "act"]),
     ("Data", &["data"]),
-    ("Exact values", &["solve", "verify"]),
+    ("Exact", &["solve", "verify"]),
     ("The paper", &["reproduce"]),
-    ("This machine", &["setup", "bench"]),
+    ("This machine", &["setup", "bench", "completions", "man"]),
 ];
 
 /// The example of every command.
@@ -41,6 +41,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("bench cost", "album bench cost --agents album,iql"),
     ("bench solve", "album bench solve"),
     ("data", "album data list"),
+    ("setup", "album setup ogbench"),
+    ("bench", "album bench step"),
+    ("completions", "album completions bash"),
+    ("man", "album man --out man1"),
 ];
 
 /// Adds groups and examples to the command line.
@@ -61,7 +65,7 @@ fn groups(command: &Command) -> String {
     for (title, names) in GROUPS {
         text.push_str(&format!("{title}:\n"));
         for name in names {
-            text.push_str(&format!("  {name:<10} {}\n", about(name).unwrap_or_default()));
+            text.push_str(&format!("  {name:<12} {}\n", about(name).unwrap_or_default()));
         }
         text.push('\n');
     }
@@ -89,10 +93,11 @@ mod tests {
     use crate::Cli;
     use clap::{CommandFactory, Parser};
 
-    fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
+    fn all(command: &Command, path: &str, found: &mut Vec<String>) {
         for sub in command.get_subcommands() {
             let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
-            if sub.has_subcommands() { leaves(sub, &path, found) } else { found.push(path) }
+            found.push(path.clone());
+            all(sub, &path, found);
         }
     }
 
@@ -103,7 +108,7 @@ mod tests {
             assert!(GROUPS.iter().any(|(_, names)| names.contains(&sub.get_name())), "{}", sub.get_name());
         }
         let mut found = Vec::new();
-        leaves(&command, "", &mut found);
+        all(&command, "", &mut found);
         for path in found {
             let example = EXAMPLES.iter().find(|(of, _)| *of == path);
             let (_, example) = example.unwrap_or_else(|| panic!("`album {path}` has no example"));

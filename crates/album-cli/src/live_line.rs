@@ -1,5 +1,6 @@
 //! The progress line of `album train`.
 
+use album_base::console::{self, Level};
 use album_base::progress::{self, Amount, ProgressBar};
 use album_train::Event;
 
@@ -37,12 +38,17 @@ impl LiveLine {
                     self.say(format!("{run}resuming after step {step}"));
                 }
             }
-            Event::Warning(text) => self.say(format!("{run}warning: {text}")),
+            Event::Warning(text) => progress::warn(&self.bar, &format!("{run}{text}")),
             Event::Progress { step, ms_per_step } => {
                 self.bar.set_position(*step);
                 self.speed = format!("{:.0} steps/s", 1e3 / ms_per_step);
             }
-            Event::Logged { metrics, .. } => {
+            Event::Logged { step, metrics, row, .. } => {
+                if console::shows(Level::Verbose) {
+                    let shown: Vec<String> =
+                        row.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
+                    self.say(format!("{run}step {step:>8}  {}", shown.join("  ")));
+                }
                 let metric = |name: &str| metrics.iter().find(|m| m.0 == name).map(|m| m.1);
                 if let (Some(low), Some(high)) = (metric("value/v_min"), metric("value/v_max")) {
                     self.values = format!("V {low:.1} to {high:.1}");
@@ -64,6 +70,9 @@ impl LiveLine {
                     if *background { " beside training" } else { "" }
                 );
                 self.say(line);
+            }
+            Event::Saved { step, .. } if console::shows(Level::Verbose) => {
+                self.say(format!("{run}step {step:>8}  checkpoint saved"));
             }
             Event::Saved { .. } | Event::Stopped { .. } => {}
         }

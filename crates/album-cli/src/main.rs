@@ -13,26 +13,36 @@ mod help;
 mod live_line;
 mod log;
 mod output;
+#[cfg(test)]
+mod reference;
 mod report;
 mod reproduce;
 mod resources;
 mod setup;
+mod shell;
 mod solve;
 mod source_args;
 mod train;
 mod verify;
 
 use album::Error as Failure;
-use album_base::{limits, say};
+use album_base::console::{self, Level};
+use album_base::{error, limits};
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Offline reinforcement learning from the Lifted Bellman Linear Program
+/// Offline reinforcement learning: the best policy that recorded data supports
 #[derive(Parser)]
 #[command(name = "album", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Print only the result, warnings and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print details: every row of the log, every checkpoint, where data is read from
+    #[arg(short, long, global = true)]
+    verbose: bool,
 }
 
 // `help` orders and groups the commands.
@@ -68,6 +78,10 @@ enum Command {
     Report(report::Args),
     /// Measure the speed of album on this machine
     Bench(bench::Args),
+    /// Print the completions of a shell: bash, zsh, fish, elvish, powershell
+    Completions(shell::CompletionArgs),
+    /// Print the manual page, or write one for every command
+    Man(shell::ManArgs),
 }
 
 /// Runs a command.
@@ -88,6 +102,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Report(args) => report::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Reproduce(args) => reproduce::run(&args),
+        Command::Completions(args) => shell::completions(&args, help::arrange(Cli::command())),
+        Command::Man(args) => shell::man(&args, help::arrange(Cli::command())),
     }
 }
 
@@ -95,11 +111,17 @@ fn main() -> ExitCode {
     let matches = help::arrange(Cli::command()).get_matches();
     match check_sizes(&matches)
         .and_then(|()| Cli::from_arg_matches(&matches).map_err(|e| Failure::Usage(e.to_string())))
-        .and_then(|cli| dispatch(cli.command))
-    {
+        .and_then(|cli| {
+            console::set_level(match (cli.quiet, cli.verbose) {
+                (true, _) => Level::Quiet,
+                (_, true) => Level::Verbose,
+                _ => Level::Normal,
+            });
+            dispatch(cli.command)
+        }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            say!("error: {failure}");
+            error!("{failure}");
             ExitCode::from(failure.exit_code())
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::output;
 use album::Error as Failure;
-use album_base::say;
+use album_base::warn;
 use album_experiments::collect;
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let command = format!("album report {} --out {}", named.join(" "), args.out.display());
     let found = collect(&args.runs, command)?;
     for skipped in &found.skipped {
-        say!("warning: {} is left out: {}", skipped.run.display(), skipped.reason);
+        warn!("{} is left out: {}", skipped.run.display(), skipped.reason);
     }
     let (runs, finished) = found.count();
     if runs == 0 && found.studies.iter().all(|study| study.outputs.is_none()) {

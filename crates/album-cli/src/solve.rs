@@ -3,7 +3,7 @@
 use crate::output;
 use album::Error as Failure;
 use album::solve::{LogOutputs, LogRun, SolvedProgram, check_outputs, mudworld, read_program};
-use album_base::say;
+use album_base::warn;
 use album_tabular::log::{LogColumns, Question};
 use album_tabular::{Behaviour, MudWorld, Solver, TabularError};
 use clap::ValueEnum;
@@ -168,7 +168,7 @@ fn log(args: &Args) -> Result<(), Failure> {
     let run = LogRun::new(&args.input, &columns, &question, &outputs)?;
     run.write(&outputs)?;
     for warning in &run.report.warnings {
-        say!("warning: {warning}");
+        warn!("{warning}");
     }
     if args.json {
         output::print_json(&run.report)
@@ -196,7 +196,7 @@ fn program(args: &Args) -> Result<(), Failure> {
         SolvedProgram::new(&name, &data, world.as_ref(), (args.gamma, k), weights, args.solver.into())?;
     solved.write(args.mps.as_deref(), args.out.as_deref())?;
     for warning in &solved.report.warnings {
-        say!("warning: {warning}");
+        warn!("{warning}");
     }
     if args.json {
         output::print_json(&solved.report)

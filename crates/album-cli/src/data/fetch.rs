@@ -6,7 +6,7 @@ use album::fetch::{Event, OGBENCH, Options, fetch};
 use album_base::cache;
 use album_base::number::bytes;
 use album_base::progress::{self, Amount, Lines, ProgressBar};
-use album_base::say;
+use album_base::{error, warn};
 use album_data::ogbench::{TaskName, load_task};
 use album_train::StopFlag;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         progress.bar.finish_and_clear();
         let fetched = fetched?;
         if let Some(earlier) = &fetched.earlier_sha256 {
-            say!("warning: {file} differs from an earlier download, whose SHA-256 was {earlier}");
+            warn!("{file} differs from an earlier download, whose SHA-256 was {earlier}");
         }
         if !args.json {
             output::print(&fetched.to_string())?;
@@ -74,7 +74,7 @@ fn exit_on_signals() -> Result<(), Failure> {
             std::thread::sleep(Duration::from_millis(20));
         }
         let stopped = Failure::Stopped("stopped; the same command resumes".to_owned());
-        say!("error: {stopped}");
+        error!("{stopped}");
         #[expect(clippy::exit, reason = "the main thread may be waiting for a server")]
         std::process::exit(stopped.exit_code().into());
     });

@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             lines.say(&bar, || format!("{episodes} of {of} episodes"));
         }
         Event::Play(play::Event::Lost { reason }) => {
-            progress::say(&bar, &format!("a worker process died and is replaced: {reason}"));
+            progress::warn(&bar, &format!("a worker process died and is replaced: {reason}"));
         }
         Event::Play(play::Event::Writing { path }) => {
             progress::say(&bar, &format!("writing {}", path.display()));

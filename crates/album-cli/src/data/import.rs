@@ -5,7 +5,7 @@ use crate::source_args::SourceArgs;
 use album::Error as Failure;
 use album::import::ImportRequest;
 use album_base::progress::{self, Amount};
-use album_base::say;
+use album_base::{say, warn};
 use album_data::columns::verify;
 use album_train::StopFlag;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let imported = imported?;
     for warning in &imported.imported.warnings {
-        say!("warning: {warning}");
+        warn!("{warning}");
     }
     for guess in imported.guesses() {
         say!("guessed: {guess}");

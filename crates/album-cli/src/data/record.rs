@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let recorded = request.record(&StopFlag::on_signals()?, &mut |progress| match progress {
         Progress::Recorded { episodes, .. } => bar.set_position(episodes as u64),
         Progress::Lost { reason } => {
-            progress::say(&bar, &format!("a worker died and its episode is repeated: {reason}"));
+            progress::warn(&bar, &format!("a worker died and its episode is repeated: {reason}"));
         }
         _ => {}
     });

@@ -19,7 +19,7 @@ impl Screen {
     /// An empty screen; the first [`Event::Total`] draws the overall bar.
     pub fn new(plan: &Plan) -> Self {
         let steps = plan.runs.iter().map(PlannedRun::steps).sum();
-        Screen { all: MultiProgress::new(), total: None, steps, runs: HashMap::new() }
+        Screen { all: progress::several(), total: None, steps, runs: HashMap::new() }
     }
 
     /// Shows an executor's event.
