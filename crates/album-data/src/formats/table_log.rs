@@ -15,7 +15,15 @@ pub(crate) struct TableLog {
 
 impl TableLog {
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        let table = Table::open(&[path])?;
+        Self::new(path, Table::open(&[path])?)
+    }
+
+    /// Opens a CSV file with the types of its first rows; reading fails if the rest does not fit.
+    pub fn open_start(path: &Path) -> Result<Self, DataError> {
+        Self::new(path, Table::open_start(path)?)
+    }
+
+    fn new(path: &Path, table: Table) -> Result<Self, DataError> {
         let lists: Vec<&str> = table
             .names()
             .iter()

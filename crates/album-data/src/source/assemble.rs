@@ -9,6 +9,7 @@
 //! | timeout | kept | its state becomes the final state; its action and reward are dropped |
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::action_space::ActionSpace;
 use crate::dataset::Role;
@@ -17,7 +18,7 @@ use crate::load::checks::{BadNumbers, OnBad, Problem};
 use crate::source::chunk::Chunk;
 use crate::source::layout::Layout;
 use crate::source::log::{LogFile, Stop};
-use crate::source::sink::{Sink, Step};
+use crate::source::sink::{Sink, Step, Steps};
 use crate::source::space::{ActionStats, outside};
 use crate::source::{EndCounts, Ends};
 
@@ -132,6 +133,50 @@ impl<'a> Assembler<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Adds all rows but the last, which may continue in the next chunk.
+    pub fn rows(&mut self, chunk: &Chunk) -> Result<(), Stop> {
+        let mut row = 0;
+        while row + 1 < chunk.rows {
+            let end = (row..chunk.rows - 1).find(|&row| !self.is_plain(chunk, row)).unwrap_or(chunk.rows - 1);
+            if row < end {
+                self.steps(chunk, row..end)?;
+                row = end;
+            } else {
+                self.row(chunk, row, Some(row + 1))?;
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing happens in a row but a transition to the state of the next row.
+    fn is_plain(&self, chunk: &Chunk, row: usize) -> bool {
+        let is = |flags: &[bool], row: usize| flags.get(row).copied().unwrap_or(false);
+        let dim = self.layout.observation_dim();
+        !is(&chunk.terminals, row)
+            && !is(&chunk.timeouts, row)
+            && !is(&chunk.end_states, row)
+            && !is(&chunk.end_states, row + 1)
+            && (chunk.episodes.is_empty() || chunk.episodes[row] == chunk.episodes[row + 1])
+            && (chunk.steps.is_empty() || chunk.steps[row + 1] == chunk.steps[row].wrapping_add(1))
+            && chunk.successor(row, dim).is_none_or(|successor| successor == chunk.state(row + 1, dim))
+    }
+
+    /// Adds rows in which nothing happens but transitions.
+    fn steps(&mut self, chunk: &Chunk, rows: Range<usize>) -> Result<(), DataError> {
+        let (dim, action_dim) = (self.layout.observation_dim(), self.layout.action_dim());
+        let steps = Steps {
+            states: &chunk.observations[rows.start * dim..rows.end * dim],
+            actions: &chunk.actions[rows.start * action_dim..rows.end * action_dim],
+            rewards: &chunk.rewards[rows.clone()],
+            masks: if chunk.masks.is_empty() { &[] } else { &chunk.masks[rows] },
+        };
+        steps.actions.chunks_exact(action_dim.max(1)).for_each(|action| self.seen.actions.add(action));
+        self.begun = true;
+        self.last_mask = steps.masks.last().copied().unwrap_or(1.0);
+        self.sink.rows(steps)
     }
 
     /// Adds a row; `next` is the following row of the same file.

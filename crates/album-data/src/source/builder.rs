@@ -6,6 +6,26 @@ use crate::source::chunk::Chunk;
 use crate::source::layout::{Layout, Slot};
 use crate::source::log::{LogFile, Part, Stop, Values};
 
+/// Rows that are filled together.
+const BLOCK: usize = 128;
+
+/// Writes the numbers of a column to its place within rows of `dim` numbers.
+fn place<T: Copy>(values: &[T], number: impl Fn(T) -> f32, slot: &Slot, dim: usize, to: &mut [f32]) {
+    let rows = to.chunks_exact_mut(dim).map(|row| &mut row[slot.offset..][..slot.width]);
+    if slot.adds {
+        for (row, values) in rows.zip(values.chunks_exact(slot.width)) {
+            row.iter_mut().zip(values).for_each(|(x, &value)| *x += number(value));
+        }
+    } else if slot.width == 1 {
+        let column = to[slot.offset..].iter_mut().step_by(dim);
+        column.zip(values).for_each(|(x, &value)| *x = number(value));
+    } else {
+        for (row, values) in rows.zip(values.chunks_exact(slot.width)) {
+            row.iter_mut().zip(values).for_each(|(x, &value)| *x = number(value));
+        }
+    }
+}
+
 /// Converts the parts of one file to rows.
 pub(crate) struct Builder<'a> {
     table: &'a dyn LogFile,
@@ -76,40 +96,50 @@ impl<'a> Builder<'a> {
         to.resize(start + part.rows * dim, 0.0);
         let to = &mut to[start..];
         for slot in slots {
-            let &Slot { column, offset, width, adds, .. } = slot;
-            macro_rules! place {
-                ($v:expr, $convert:expr) => {
-                    for (row, values) in $v.chunks_exact(width).enumerate() {
-                        for (x, value) in to[row * dim + offset..].iter_mut().zip(values) {
-                            let number = $convert(*value);
-                            *x = if adds { *x + number } else { number };
-                        }
-                    }
-                };
+            if let (Values::Text(text), Some(categories)) = (&part.columns[slot.column], &slot.categories) {
+                self.encode(part, slot, text, categories, dim, to)?;
+            } else if let Values::Text(text) = &part.columns[slot.column] {
+                return Err(self.no_number(part, slot.column, text));
             }
-            match &part.columns[column] {
-                Values::F32(v) => place!(v, |x: f32| x),
-                Values::F64(v) => place!(v, |x: f64| x as f32),
-                Values::I64(v) => place!(v, |x: i64| x as f32),
-                Values::Bool(v) => place!(v, |x: bool| f32::from(u8::from(x))),
-                Values::Text(v) => {
-                    let Some(categories) = &slot.categories else {
-                        return Err(self.no_number(part, column, v));
-                    };
-                    let places: Vec<_> =
-                        v.categories.iter().map(|text| categories.binary_search(text)).collect();
-                    for (row, &code) in v.codes.iter().enumerate() {
-                        let Ok(index) = places[code as usize] else {
-                            let expected = "one of the categories seen before; the file changed meanwhile";
-                            return Err(self.text(part, column, row, v, expected));
-                        };
-                        if slot.index {
-                            to[row * dim + offset] = index as f32;
-                        } else {
-                            to[row * dim + offset + index] = 1.0;
-                        }
-                    }
+        }
+        // Block by block, so that the rows being filled stay in the cache while the columns pass by.
+        for first in (0..part.rows).step_by(BLOCK) {
+            let rows = first..part.rows.min(first + BLOCK);
+            let to = &mut to[first * dim..rows.end * dim];
+            for slot in slots {
+                let rows = rows.start * slot.width..rows.end * slot.width;
+                match &part.columns[slot.column] {
+                    Values::F32(v) => place(&v[rows], |x| x, slot, dim, to),
+                    Values::F64(v) => place(&v[rows], |x| x as f32, slot, dim, to),
+                    Values::I64(v) => place(&v[rows], |x| x as f32, slot, dim, to),
+                    Values::Bool(v) => place(&v[rows], |x| f32::from(u8::from(x)), slot, dim, to),
+                    Values::Text(_) => {}
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the categories of a text column, one-hot or as indices.
+    fn encode(
+        &self,
+        part: &Part,
+        slot: &Slot,
+        text: &Text,
+        categories: &[String],
+        dim: usize,
+        to: &mut [f32],
+    ) -> Result<(), DataError> {
+        let places: Vec<_> = text.categories.iter().map(|text| categories.binary_search(text)).collect();
+        for (row, &code) in text.codes.iter().enumerate() {
+            let Ok(index) = places[code as usize] else {
+                let expected = "one of the categories seen before; the file changed meanwhile";
+                return Err(self.text(part, slot.column, row, text, expected));
+            };
+            if slot.index {
+                to[row * dim + slot.offset] = index as f32;
+            } else {
+                to[row * dim + slot.offset + index] = 1.0;
             }
         }
         Ok(())

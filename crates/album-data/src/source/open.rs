@@ -235,10 +235,30 @@ fn looks_like_a_table(start: &[u8]) -> bool {
         && !text.trim_start().starts_with(['{', '['])
 }
 
+/// What keeps a file whose first line looks like a table's from being one.
+fn no_table(start: &[u8]) -> Option<String> {
+    let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let header = std::str::from_utf8(line).ok()?;
+    if !header.contains([',', '\t', ';']) || header.starts_with(['{', '[']) {
+        return None;
+    }
+    if start.contains(&0) {
+        return Some("a table with zero bytes in it".to_owned());
+    }
+    match std::str::from_utf8(start) {
+        Err(e) if e.error_len().is_some() => {
+            let (at, byte) = (e.valid_up_to(), start[e.valid_up_to()]);
+            Some(format!("a table that is not UTF-8 (byte {byte:#04x} at {at}); save it as UTF-8"))
+        }
+        _ if header.len() + 1 >= start.len() => Some("a line of column names without rows".to_owned()),
+        _ => None,
+    }
+}
+
 fn unknown(path: &Path) -> DataError {
     let mut start = Vec::new();
-    let found = match files::open(path, Links::Follow).map(|file| file.take(8).read_to_end(&mut start)) {
-        Ok(Ok(_)) => describe_kind(&start),
+    let found = match files::open(path, Links::Follow).map(|file| file.take(4096).read_to_end(&mut start)) {
+        Ok(Ok(_)) => no_table(&start).unwrap_or_else(|| describe_kind(&start)),
         _ if path.is_dir() => "a folder without data".to_owned(),
         _ => "no regular file".to_owned(),
     };
@@ -250,8 +270,35 @@ fn unknown(path: &Path) -> DataError {
     }
 }
 
+/// Where the column types of a CSV file come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Types {
+    /// From its first rows, which saves a pass over the file. Reading fails if the rest does not fit.
+    OfStart,
+    /// From all rows.
+    OfWhole,
+}
+
+/// Calls `read` with the types of a file's start. Whatever goes wrong, `read` is called again with the types of the
+/// whole file and judges by those; only CSV files make a difference.
+pub(crate) fn by_types<T>(
+    format: Format,
+    mut read: impl FnMut(Types) -> Result<T, DataError>,
+) -> Result<T, DataError> {
+    if format == Format::Csv
+        && let Ok(done) = read(Types::OfStart)
+    {
+        return Ok(done);
+    }
+    read(Types::OfWhole)
+}
+
 /// Opens files of any format that is read row by row.
-pub(crate) fn tables(format: Format, files: &[PathBuf]) -> Result<Vec<Box<dyn LogFile>>, DataError> {
+pub(crate) fn tables(
+    format: Format,
+    files: &[PathBuf],
+    types: Types,
+) -> Result<Vec<Box<dyn LogFile>>, DataError> {
     let limits = Limits::default();
     let mut tables: Vec<Box<dyn LogFile>> = Vec::new();
     for path in files {
@@ -262,6 +309,7 @@ pub(crate) fn tables(format: Format, files: &[PathBuf]) -> Result<Vec<Box<dyn Lo
             Format::Robomimic => Box::new(groups::table(path, Some("data"), "demo_", Facts::default())?),
             Format::Minari if path.is_dir() => minari::open(path)?,
             Format::Minari => Box::new(groups::table(path, None, "episode_", Facts::default())?),
+            Format::Csv if types == Types::OfStart => Box::new(TableLog::open_start(path)?),
             Format::Parquet | Format::Lerobot | Format::Csv => Box::new(TableLog::open(path)?),
             Format::Memory => return Err(unknown(path)),
         });

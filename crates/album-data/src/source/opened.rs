@@ -128,9 +128,7 @@ impl<'a> Opened<'a> {
                     fresh = false;
                 }
                 assembler.check(&chunk, known)?;
-                for row in 0..chunk.rows - 1 {
-                    assembler.row(&chunk, row, Some(row + 1))?;
-                }
+                assembler.rows(&chunk)?;
                 chunk.keep_last(&self.layout);
                 Ok(())
             })?;
@@ -160,8 +158,9 @@ impl<'a> Opened<'a> {
                 assembler.seen = seen;
             }
             assembler.check(&sorted, 0)?;
-            for row in 0..sorted.rows {
-                assembler.row(&sorted, row, Some(row + 1).filter(|&next| next < sorted.rows))?;
+            assembler.rows(&sorted)?;
+            if let Some(last) = sorted.rows.checked_sub(1) {
+                assembler.row(&sorted, last, None)?;
             }
             seen = Some(assembler.seen);
         }

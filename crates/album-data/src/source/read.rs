@@ -20,8 +20,10 @@ pub(crate) fn read(source: &Source, on_bad: OnBad) -> Result<(Unchecked, Descrip
     if format == Format::Columns {
         return read_columns(source, &files[0], on_bad);
     }
-    let opened = Opened::new(source, format, open::tables(format, &files)?)?;
-    gathered(source, &opened, on_bad)
+    open::by_types(format, |types| {
+        let opened = Opened::new(source, format, open::tables(format, &files, types)?)?;
+        gathered(source, &opened, on_bad)
+    })
 }
 
 /// Like [`read`], for arrays in memory.

@@ -87,14 +87,15 @@ impl Roles {
         roles.timeout = finder.one("timeout", map.timeout.as_deref(), &TIMEOUTS, &mut guesses)?;
         roles.end_state = finder.by_name(END_STATE);
         roles.flags_said = map.terminal.is_some() || map.timeout.is_some();
-        for (role, found, names) in [
+        let needed = [
             ("obs", roles.obs.is_empty(), &OBSERVATIONS[..]),
             ("action", roles.action.is_empty(), &ACTIONS[..]),
             ("reward", needs_reward && roles.reward.is_empty(), &REWARDS[..]),
-        ] {
-            if found {
-                return Err(finder.missing(role, names));
-            }
+        ];
+        let missing: Vec<(&str, &[&str])> =
+            needed.into_iter().filter(|need| need.1).map(|(role, _, usual)| (role, usual)).collect();
+        if !missing.is_empty() {
+            return Err(finder.unassigned(&missing));
         }
         let read = |i: &usize| {
             let ones =
@@ -190,7 +191,7 @@ impl Finder<'_> {
                 None => found.extend((0..self.fields.len()).filter(|&i| fits(pattern, &self.fields[i].name))),
             }
             if found.len() == before {
-                return Err(self.missing(role, &[pattern]));
+                return Err(self.missing(role, pattern));
             }
         }
         let mut seen = std::collections::BTreeSet::new();
@@ -216,33 +217,62 @@ impl Finder<'_> {
         guesses.push(format!("{role}={shown}"));
     }
 
-    /// The error for a missing role; of several accepted names, the message shows the first.
-    fn missing(&self, role: &str, wanted: &[&str]) -> DataError {
-        let names: Vec<&str> = self
-            .fields
+    /// The error for roles that nobody assigned and no usual name suggests: all of them at once.
+    fn unassigned(&self, roles: &[(&str, &[&str])]) -> DataError {
+        let near: Vec<Option<&str>> =
+            roles.iter().map(|(_, usual)| usual.iter().find_map(|name| self.nearest(name))).collect();
+        let hint = match (roles, &near[..]) {
+            ([(role, _)], [Some(near)]) => format!("did you mean {role}={}?", near.escape_debug()),
+            _ => {
+                let example = |(&(role, _), near): (&(&str, &[&str]), &Option<&str>)| match near {
+                    Some(near) => format!("{role}={}", near.escape_debug()),
+                    None if role == "reward" => "reward=NAME".to_owned(),
+                    None => format!("{role}=NAME+NAME"),
+                };
+                let examples: Vec<String> = roles.iter().zip(&near).map(example).collect();
+                format!("say which with --columns {}", examples.join(","))
+            }
+        };
+        let rewards = match roles.last() {
+            Some(("reward", _)) => "; --reward-last 1 rewards the last step of every episode instead",
+            _ => "",
+        };
+        let names: Vec<String> = roles.iter().map(|(role, _)| format!("`{role}`")).collect();
+        let problem =
+            format!("found no column for {} among {}; {hint}{rewards}", names.join(", "), self.listed());
+        DataError::Columns { place: self.place.clone(), problem }
+    }
+
+    /// The error for a name or pattern that fits no column.
+    fn missing(&self, role: &str, wanted: &str) -> DataError {
+        let hint = match self.nearest(wanted) {
+            Some(near) => format!("; did you mean {role}={}?", near.escape_debug()),
+            None => String::new(),
+        };
+        let problem =
+            format!("found no column `{}` for `{role}` among {}{hint}", wanted.escape_debug(), self.listed());
+        DataError::Columns { place: self.place.clone(), problem }
+    }
+
+    /// The columns as the user knows them.
+    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.fields
             .iter()
             .map(|field| field.name.as_str())
             .filter(|name| ![EPISODE, END_STATE].contains(name))
-            .collect();
-        let near = wanted.iter().find_map(|name| suggest::nearest(name, names.iter().copied(), 1).pop());
-        let shown = names.iter().take(20).map(|name| format!("`{}`", name.escape_debug()));
-        let mut listed = shown.collect::<Vec<_>>().join(", ");
-        if names.len() > 20 {
-            listed += &format!(" and {} more", names.len() - 20);
-        }
-        let hint = match near {
-            Some(near) => format!("; did you mean {role}={}?", near.escape_debug()),
-            None if role == "reward" => {
-                "; name it with --columns reward=NAME, or reward the last step of every episode with --reward-last 1".to_owned()
-            }
-            None => format!("; name it with --columns {role}=NAME"),
-        };
-        DataError::Columns {
-            place: self.place.clone(),
-            problem: format!(
-                "found no column `{}` for `{role}` among {listed}{hint}",
-                wanted[0].escape_debug()
-            ),
+    }
+
+    fn nearest(&self, name: &str) -> Option<&str> {
+        suggest::nearest(name, self.names(), 1).pop()
+    }
+
+    fn listed(&self) -> String {
+        const SHOWN: usize = 20;
+        let shown: Vec<String> =
+            self.names().take(SHOWN).map(|name| format!("`{}`", name.escape_debug())).collect();
+        match self.names().count().saturating_sub(SHOWN) {
+            0 => shown.join(", "),
+            more => format!("{} and {more} more", shown.join(", ")),
         }
     }
 }
@@ -285,5 +315,8 @@ mod tests {
         assert!(message.contains("did you mean action=actoins?"), "{message}");
         let message = find("", &["obs", "action", "rewrad"]).unwrap_err();
         assert!(message.contains("did you mean reward=rewrad?"), "{message}");
+        let message = find("", &["trip", "speed", "gap", "throttle", "comfort"]).unwrap_err();
+        assert!(message.contains("for `obs`, `action`, `reward` among `trip`, `speed`"), "{message}");
+        assert!(message.contains("--columns obs=NAME+NAME,action=NAME+NAME,reward=NAME"), "{message}");
     }
 }

@@ -10,10 +10,23 @@ pub(crate) struct Step<'a> {
     pub mask: f32,
 }
 
+/// Consecutive transitions of one episode, with the states that they start in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Steps<'a> {
+    pub states: &'a [f32],
+    pub actions: &'a [f32],
+    pub rewards: &'a [f32],
+    /// Empty if all masks are 1.
+    pub masks: &'a [f32],
+}
+
 /// Receives the rows of a dataset in order.
 pub(crate) trait Sink {
     /// Adds a state and the transition that starts there; `None` for the last state of an episode.
     fn row(&mut self, state: &[f32], step: Option<Step<'_>>) -> Result<(), DataError>;
+
+    /// Adds several states and the transitions that start there.
+    fn rows(&mut self, steps: Steps<'_>) -> Result<(), DataError>;
 
     /// Overwrites the reward of the current episode's last transition.
     fn set_last_reward(&mut self, reward: f32);
@@ -50,6 +63,16 @@ impl Sink for Memory {
                 self.open = 0;
             }
         }
+        Ok(())
+    }
+
+    fn rows(&mut self, Steps { states, actions, rewards, masks }: Steps<'_>) -> Result<(), DataError> {
+        self.observations.extend_from_slice(states);
+        self.actions.extend_from_slice(actions);
+        self.rewards.extend_from_slice(rewards);
+        self.masks.extend_from_slice(masks);
+        self.masks.resize(self.rewards.len(), 1.0);
+        self.open += rewards.len();
         Ok(())
     }
 

@@ -33,7 +33,7 @@ impl ActionStats {
         for ((&x, min), max) in action.iter().zip(&mut self.min).zip(&mut self.max) {
             *min = x.min(*min);
             *max = x.max(*max);
-            self.whole &= x.fract() == 0.0;
+            self.whole = self.whole && x.fract() == 0.0;
         }
         if let [x] = action
             && *x >= 0.0

@@ -62,6 +62,24 @@ def write(out, episodes, ended):
                 chunked = dict(chunks=(4,) + value.shape[1:], compression="gzip", shuffle=True)
                 file.create_dataset(key, data=value, **(chunked if key != "rewards" else {}))
 
+    if not ended:
+        # Chunks narrower than the rows, as h5py makes them unless told otherwise.
+        chunks = {"observations": (3, 2), "next_observations": (3, 1), "actions": (5, 1)}
+        with h5py.File(out / "narrow.hdf5", "w") as file:
+            for key, value in arrays.items():
+                if key in chunks:
+                    wide = value.astype(np.float64) if key == "next_observations" else value
+                    file.create_dataset(key, data=wide, chunks=chunks[key], compression="gzip", shuffle=True)
+                elif key != "episode_ids":
+                    file[key] = value
+        # Only the first of three columns is written; a file has no chunks for the others.
+        with h5py.File(out / "holes.hdf5", "w") as file:
+            observations = file.create_dataset("observations", (10, 3), np.float32, chunks=(4, 1))
+            observations[:, 0] = np.arange(10)
+            file["actions"] = np.linspace(-1, 1, 10, dtype=np.float32)[:, None]
+            file["rewards"] = np.ones(10, np.float32)
+            file["terminals"] = np.arange(10) == 9
+
     with h5py.File(out / "robomimic.hdf5", "w") as file:
         for i, e in enumerate(episodes):
             demo = file.create_group(f"data/demo_{i}")

@@ -8,10 +8,11 @@ use album_base::rng;
 use album_data::{DataError, Ends, Format, Source};
 use rand::RngExt;
 
-const FILES: [(&str, Format); 9] = [
+const FILES: [(&str, Format); 10] = [
     ("log.npz", Format::Npz),
     ("states.npz", Format::Npz),
     ("d4rl.hdf5", Format::D4rl),
+    ("narrow.hdf5", Format::D4rl),
     ("robomimic.hdf5", Format::Robomimic),
     ("minari/album/hdf5-v0/data/main_data.hdf5", Format::Minari),
     ("log.parquet", Format::Parquet),

@@ -29,6 +29,7 @@ fn all_formats_are_the_same_dataset() {
         ("states.npz", Format::Npz),
         ("npy", Format::Npy),
         ("d4rl.hdf5", Format::D4rl),
+        ("narrow.hdf5", Format::D4rl),
         ("log.csv", Format::Csv),
         ("log.csv.gz", Format::Csv),
         ("shuffled.csv", Format::Csv),
@@ -44,6 +45,15 @@ fn all_formats_are_the_same_dataset() {
         assert_eq!((data.dataset.len(), data.dataset.episodes().len()), (8, 2), "{name}");
         assert_eq!(data.dataset.content_hash(), expected, "{name}");
     }
+}
+
+/// Chunks that were never written hold zeros.
+#[test]
+fn chunks_that_are_missing_are_filled() {
+    let data = read(&Source { ends: Some(Ends::Terminal), ..Source::of(golden("holes.hdf5")) }).dataset;
+    let first: Vec<f32> = (0..10).map(|t| data.observation(t)[0]).collect();
+    assert_eq!(first, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+    assert!((0..10).all(|t| data.observation(t)[1..] == [0.0, 0.0]));
 }
 
 /// All episodes end by themselves, so that formats without timeouts or next observations hold all of it, too.
@@ -186,7 +196,7 @@ fn bad_tables_are_located() {
     let text = message("episode,obs,action,reward,terminated\n0,1.5,0.5,1,0\n1,1.5,0.5,1,0\n0,1.5,0.5,1,1\n");
     assert!(text.contains("row 2: an episode that had ended goes on here"), "{text}");
     let text = message("episode,obs,actoin,reward\n0,1,2,3\n");
-    assert!(text.contains("found no column `actions` for `action`"), "{text}");
+    assert!(text.contains("found no column for `action`"), "{text}");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn what_is_wrong_is_located() {
     assert!(text.contains("row 0: the episode ends here by its flag, but goes on"), "{text}");
     let (_dir, path) = file(&["observations", "actions", "terminals", "timeouts"]);
     let text = message(Source::of(&path).read());
-    assert!(text.contains("found no column `rewards` for `reward` among `observations`"), "{text}");
+    assert!(text.contains("found no column for `reward` among `observations`"), "{text}");
     let data = Source { reward_last: Some(1.0), ..Source::of(&path) }.read().unwrap().dataset;
     assert_eq!((0..4).map(|t| data.reward(t)).collect::<Vec<_>>(), [0.0, 0.0, 1.0, 1.0]);
 }
@@ -243,4 +243,72 @@ fn a_source_is_kept_as_text() {
     let text = serde_json::to_string(&source).unwrap();
     assert_eq!(serde_json::from_str::<Source>(&text).unwrap(), source);
     assert!(!text.contains("reward_last"), "{text}");
+}
+
+/// A CSV file of 3,000 steps, whose cells of column `which` change from row 2,000 on.
+fn late(path: &Path, which: &str, cell: &str) {
+    let mut text = String::from("episode,obs,action,reward,terminated\n");
+    for row in 0..3000 {
+        let mut cells = vec![
+            ("episode", (row / 100).to_string()),
+            ("obs", (row % 7).to_string()),
+            ("action", if row % 2 == 0 { "-1.5" } else { "2.5" }.to_owned()),
+            ("reward", "1".to_owned()),
+            ("terminated", if row % 100 == 99 { "True" } else { "False" }.to_owned()),
+        ];
+        for (name, value) in &mut cells {
+            if row >= 2000 && *name == which {
+                *value = cell.replace('#', value);
+            }
+        }
+        let cells: Vec<String> = cells.into_iter().map(|(_, cell)| cell).collect();
+        text.push_str(&format!("{}\n", cells.join(",")));
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// Types are first taken from the start of a CSV file; a file that changes later is read as if they had not been.
+#[test]
+fn types_may_change_late_in_a_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.csv");
+    let read = |which: &str, cell: &str| {
+        late(&path, which, cell);
+        Source::of(&path).read()
+    };
+    let plain = read("none", "").unwrap();
+    assert_eq!((plain.dataset.len(), plain.dataset.observation(2005)), (3000, &[(2005 % 7) as f32][..]));
+    // The same numbers in another notation, or episodes with names.
+    for (which, cell) in
+        [("obs", "#.0"), ("obs", "#e0"), ("obs", " # "), ("episode", "e#"), ("reward", "1.0")]
+    {
+        let data = read(which, cell).unwrap();
+        assert_eq!(data.dataset.content_hash(), plain.dataset.content_hash(), "{which} {cell}");
+    }
+    assert_eq!(read("obs", "#.5").unwrap().dataset.observation(2005), [(2005 % 7) as f32 + 0.5]);
+    // A missing cell makes numbers of whole numbers, and is no number.
+    assert!(message(read("obs", "")).contains("row 2000"), "{}", message(read("obs", "")));
+    assert!(message(read("reward", "none")).contains("row 2000"), "{}", message(read("reward", "none")));
+    let short = message(read("reward", "1,1"));
+    assert!(short.contains("line 2002 has 6 fields"), "{short}");
+    let text = message(read("obs", "warm"));
+    assert!(text.contains("row 2000: found `warm`, expected a number as in the other rows"), "{text}");
+}
+
+/// A file whose first line is a table's: the message says what the rest lacks.
+#[test]
+fn tables_that_are_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.csv");
+    for (content, expected) in [
+        (&b"episode,obs,action,reward\n"[..], "found a line of column names without rows"),
+        (b"episode,obs,action,reward", "found a line of column names without rows"),
+        (b"episode,obs,action,reward\n0,\xe9,1,1\n", "found a table that is not UTF-8 (byte 0xe9 at 28)"),
+        (b"episode,obs\0,action,reward\n0,1,1,1\n", "found a table with zero bytes in it"),
+        (b"{\"episode\": 1, \"obs\": 2}\n", "found a file that starts with"),
+    ] {
+        std::fs::write(&path, content).unwrap();
+        let message = message(Source::of(&path).read());
+        assert!(message.contains(expected), "{message}");
+    }
 }

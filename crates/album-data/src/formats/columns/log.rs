@@ -14,10 +14,10 @@ use crate::error::{DataError, Place};
 use crate::load::checks::OnBad;
 use crate::source::describe::Finished;
 use crate::source::log::Stop;
-use crate::source::open;
+use crate::source::open::{self, Types};
 use crate::source::opened::Opened;
 use crate::source::read::bring_inside;
-use crate::source::sink::{Sink, Step};
+use crate::source::sink::{Sink, Step, Steps};
 use crate::source::{Description, Format, Source};
 
 /// Numbers buffered per column.
@@ -59,7 +59,19 @@ pub fn import_source(
         let (found, expected) = ("an imported folder".to_owned(), "a log that is not imported yet");
         return Err(DataError::WrongFileKind { place: Place::file(&files[0]), found, expected });
     }
-    let opened = Opened::new(source, format, open::tables(format, &files)?)?;
+    open::by_types(format, |types| attempt(source, format, &files, types, target, go_on))
+}
+
+fn attempt(
+    source: &Source,
+    format: Format,
+    files: &[PathBuf],
+    types: Types,
+    target: &Path,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<(Imported, Description)>, DataError> {
+    let place = Place::file(target);
+    let opened = Opened::new(source, format, open::tables(format, files, types)?)?;
     let create =
         || AtomicFolder::create(target).map_err(|source| DataError::Io { place: place.clone(), source });
     let dims = [opened.layout.observation_dim(), opened.layout.action_dim()];
@@ -111,6 +123,8 @@ struct Writer<'a> {
     rows: usize,
     go_on: &'a mut dyn FnMut(u64) -> bool,
     stopped: bool,
+    /// Masks of rows that have none.
+    ones: Vec<f32>,
 }
 
 const RAW: &str = "actions.raw";
@@ -132,7 +146,20 @@ impl<'a> Writer<'a> {
             rows: 0,
             go_on,
             stopped: false,
+            ones: Vec::new(),
         })
+    }
+
+    /// Counts rows, and asks now and then whether to go on.
+    fn count(&mut self, rows: usize) -> Result<(), DataError> {
+        let before = self.rows / BUFFERED;
+        self.rows += rows;
+        if self.rows / BUFFERED != before && !(self.go_on)(self.rows as u64) {
+            self.stopped = true;
+            let source = io::Error::new(io::ErrorKind::Interrupted, "stopped");
+            return Err(DataError::Io { place: Place::default(), source });
+        }
+        Ok(())
     }
 
     fn finish(
@@ -181,13 +208,20 @@ impl Sink for Writer<'_> {
                 self.lengths.push(std::mem::take(&mut self.open));
             }
         }
-        self.rows += 1;
-        if self.rows.is_multiple_of(BUFFERED) && !(self.go_on)(self.rows as u64) {
-            self.stopped = true;
-            let source = io::Error::new(io::ErrorKind::Interrupted, "stopped");
-            return Err(DataError::Io { place: Place::default(), source });
+        self.count(1)
+    }
+
+    fn rows(&mut self, Steps { states, actions, rewards, masks }: Steps<'_>) -> Result<(), DataError> {
+        self.observations.extend(states)?;
+        self.actions.extend(actions)?;
+        self.rewards.extend(rewards)?;
+        self.masks.extend(masks)?;
+        if masks.is_empty() {
+            self.ones.resize(rewards.len(), 1.0);
+            self.masks.extend(&self.ones)?;
         }
-        Ok(())
+        self.open += rewards.len();
+        self.count(rewards.len())
     }
 
     fn set_last_reward(&mut self, reward: f32) {
@@ -202,31 +236,42 @@ impl Sink for Writer<'_> {
 /// A write buffer. The last number always stays in it, so that the last reward can still be changed.
 struct Buffer {
     numbers: Vec<f32>,
+    bytes: Vec<u8>,
     column: ColumnWriter,
 }
 
 impl Buffer {
     fn new(column: ColumnWriter) -> Self {
-        Self { numbers: Vec::with_capacity(BUFFERED), column }
+        Self { numbers: Vec::with_capacity(BUFFERED), bytes: Vec::new(), column }
     }
 
     fn extend(&mut self, numbers: &[f32]) -> Result<(), DataError> {
-        if self.numbers.len() >= BUFFERED {
-            self.flush()?;
+        for part in numbers.chunks(BUFFERED) {
+            if self.numbers.len() >= BUFFERED {
+                self.flush()?;
+            }
+            self.numbers.extend_from_slice(part);
         }
-        self.numbers.extend_from_slice(numbers);
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), DataError> {
-        let bytes: Vec<u8> = self.numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        little_endian(&self.numbers, &mut self.bytes);
         self.numbers.clear();
-        self.column.write(&bytes)
+        self.column.write(&self.bytes)
     }
 
     fn finish(mut self) -> Result<ColumnFile, DataError> {
         self.flush()?;
         self.column.finish()
+    }
+}
+
+/// Replaces `bytes` by the bytes of the numbers. This loop becomes a copy; a `flat_map` would not.
+fn little_endian(numbers: &[f32], bytes: &mut Vec<u8>) {
+    bytes.resize(4 * numbers.len(), 0);
+    for (four, x) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
+        *four = x.to_le_bytes();
     }
 }
 
@@ -254,7 +299,8 @@ fn bring_file_inside(
             .enumerate()
             .map(|(i, &rows_of)| if i + 1 == rows.len() && !last { rows_of } else { rows_of - 1 });
         bring_inside(space, &mut actions, whole, OnBad::Refuse);
-        column.write(&actions.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())
+        little_endian(&actions, &mut bytes);
+        column.write(&bytes)
     };
     let mut waiting = 0;
     for &length in lengths {

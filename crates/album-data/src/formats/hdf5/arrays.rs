@@ -4,6 +4,7 @@ use hdf5_reader::error::Error;
 use hdf5_reader::group::Group;
 use hdf5_reader::{Dataset, Datatype, H5Type, SliceInfo, SliceInfoElem};
 
+use super::bands::Bands;
 use super::damaged;
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
@@ -106,7 +107,7 @@ impl Array {
         let file = std::fs::metadata(&place.file).map_or(u64::MAX, |metadata| metadata.len());
         let honest = limits.ratio_free_bytes.max(file.saturating_mul(limits.max_ratio));
         for (what, found, limit) in [
-            ("the numbers in a row", width as u64, MAX_WIDTH as u64),
+            ("the width of a row", width as u64, MAX_WIDTH as u64),
             ("the size of the array in bytes", bytes, limits.max_total_bytes.min(honest)),
         ] {
             if found > limit {
@@ -120,6 +121,15 @@ impl Array {
     pub fn row_bytes(&self) -> usize {
         let size = self.dataset.raw_element_size().unwrap_or(8);
         size * self.field.width
+    }
+
+    /// A reader of rows from first to last.
+    pub fn rows_in_order(&self, place: &Place) -> Result<RowsInOrder<'_>, DataError> {
+        // Only numbers whose bytes need no conversion.
+        let native = [f32::hdf5_type(), f64::hdf5_type()].contains(self.dataset.dtype());
+        let bands = if native { Bands::new(&self.dataset) } else { Ok(None) };
+        let bands = bands.map_err(|e| damaged(&place.array(&self.field.name), &e))?;
+        Ok(RowsInOrder { array: self, bands })
     }
 
     /// Reads a range of rows.
@@ -160,8 +170,9 @@ impl Array {
         let expected = rows * self.field.width;
         let found = values.rows(1);
         if found != expected {
-            return Err(DataError::DamagedData {
+            return Err(DataError::DamagedTable {
                 place: place.array(&self.field.name),
+                format: "HDF5",
                 problem: format!("found {found} numbers, expected {expected}"),
             });
         }
@@ -179,6 +190,36 @@ impl Array {
 
     fn integers<T: H5Type + Into<i64>>(&self, selection: &SliceInfo) -> Result<Values, Error> {
         Ok(Values::I64(self.slice::<T>(selection)?.into_iter().map(Into::into).collect()))
+    }
+}
+
+/// A reader of rows from first to last, in bands if the array has them.
+pub(super) struct RowsInOrder<'a> {
+    array: &'a Array,
+    bands: Option<Bands>,
+}
+
+impl RowsInOrder<'_> {
+    /// Whether parts must be read one after the other.
+    pub fn in_bands(&self) -> bool {
+        self.bands.is_some()
+    }
+
+    /// Reads the rows that follow those read before.
+    pub fn read(&mut self, first: usize, rows: usize, place: &Place) -> Result<Values, DataError> {
+        if let Some(bands) = &mut self.bands {
+            let bytes =
+                bands.read(first, rows).map_err(|e| damaged(&place.array(&self.array.field.name), &e))?;
+            if let Some(bytes) = bytes {
+                return Ok(if self.array.dataset.dtype() == &f32::hdf5_type() {
+                    Values::F32(bytes.as_chunks().0.iter().map(|four| f32::from_ne_bytes(*four)).collect())
+                } else {
+                    Values::F64(bytes.as_chunks().0.iter().map(|eight| f64::from_ne_bytes(*eight)).collect())
+                });
+            }
+            self.bands = None; // slices fill what is missing
+        }
+        self.array.read(first, rows, place)
     }
 }
 

@@ -1,12 +1,13 @@
 //! D4RL's layout: parallel arrays with one row per step.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use super::arrays::{Array, arrays};
 use super::{damaged, open};
 use crate::error::{DataError, Place};
 use crate::parallel::{parallel, threads};
-use crate::source::log::{Facts, Field, LogFile, Part, Stop, Visit, part_rows};
+use crate::source::log::{Facts, Field, LogFile, Part, Stop, Values, Visit, part_rows};
 
 pub(crate) struct FlatTable {
     place: Place,
@@ -60,17 +61,36 @@ impl LogFile for FlatTable {
     fn visit(&self, fields: &[usize], each: Visit<'_>) -> Result<(), Stop> {
         let arrays: Vec<&Array> = fields.iter().map(|&i| &self.arrays[i]).collect();
         let step = part_rows(arrays.iter().map(|array| array.row_bytes()).sum());
-        // Decompression dominates, so parts are read in parallel.
+        let readers = arrays.iter().map(|array| array.rows_in_order(&self.place).map(Mutex::new));
+        let readers = readers.collect::<Result<Vec<_>, _>>()?;
+        let reader = |i: usize| readers[i].lock().unwrap_or_else(PoisonError::into_inner);
         for first in (0..self.rows).step_by(step * threads()) {
             let starts: Vec<usize> = (first..self.rows).step_by(step).take(threads()).collect();
             let rows = |start: usize| step.min(self.rows - start);
-            let columns = parallel(starts.len() * arrays.len(), |i| {
-                let (start, array) = (starts[i / arrays.len()], arrays[i % arrays.len()]);
-                array.read(start, rows(start), &self.place)
+            // Decompression dominates, so arrays are read in parallel, and also their parts where these can be read in any
+            // order.
+            let tasks: Vec<(usize, &[usize])> = (0..arrays.len())
+                .flat_map(|i| {
+                    starts
+                        .chunks(if reader(i).in_bands() { starts.len() } else { 1 })
+                        .map(move |part| (i, part))
+                })
+                .collect();
+            let columns = parallel(tasks.len(), |task| {
+                let (i, starts) = tasks[task];
+                let of_part = |&start: &usize| match starts.len() {
+                    1 if !reader(i).in_bands() => arrays[i].read(start, rows(start), &self.place),
+                    _ => reader(i).read(start, rows(start), &self.place),
+                };
+                starts.iter().map(of_part).collect::<Result<Vec<_>, _>>()
             })?;
-            let mut columns = columns.into_iter();
+            let mut of_array: Vec<Vec<Values>> = arrays.iter().map(|_| Vec::new()).collect();
+            for ((i, _), values) in tasks.iter().zip(columns) {
+                of_array[*i].extend(values);
+            }
+            let mut columns: Vec<_> = of_array.into_iter().map(Vec::into_iter).collect();
             for first_row in starts {
-                let columns = columns.by_ref().take(arrays.len()).collect();
+                let columns = columns.iter_mut().filter_map(Iterator::next).collect();
                 each(Part { first_row, rows: rows(first_row), columns })?;
             }
         }

@@ -4,6 +4,7 @@
 //! episode size). Strings, compound types and references are not read.
 
 mod arrays;
+mod bands;
 pub(crate) mod flat;
 pub(crate) mod groups;
 
@@ -42,7 +43,7 @@ pub(crate) fn open(path: &Path) -> Result<Hdf5File, DataError> {
     let expected = file.superblock().eof_address;
     if size < expected {
         let problem = format!("it is cut off: found {size} bytes, expected {expected}");
-        return Err(DataError::DamagedData { place, problem });
+        return Err(DataError::DamagedTable { place, format: "HDF5", problem });
     }
     Ok(file)
 }
@@ -66,5 +67,5 @@ pub(crate) fn layout(path: &Path) -> Result<Option<Layout>, DataError> {
 }
 
 pub(crate) fn damaged(place: &Place, error: &Error) -> DataError {
-    DataError::DamagedData { place: place.clone(), problem: error.to_string() }
+    DataError::DamagedTable { place: place.clone(), format: "HDF5", problem: error.to_string() }
 }

@@ -79,7 +79,7 @@ impl Source {
 
     fn rows(&self) -> usize {
         match self {
-            Self::Csv(file) => file.rows(),
+            Self::Csv(file) => file.rows().unwrap_or(0),
             Self::Parquet(file) => file.rows(),
             Self::Npz(file) => file.rows(),
         }
@@ -118,6 +118,16 @@ impl Table {
         Ok(table)
     }
 
+    /// Opens a file; the types of a CSV file are those of its first rows. Reading fails if the rest does not fit,
+    /// and [`rows`](Self::rows) is unknown.
+    pub(crate) fn open_start(path: &Path) -> Result<Self, DataError> {
+        let limits = Limits::default();
+        let mut table =
+            Self { files: Vec::new(), names: Vec::new(), kinds: Vec::new(), limits: limits.clone() };
+        table.add_source(path, Source::Csv(csv::CsvFile::open_start(path, &limits)?))?;
+        Ok(table)
+    }
+
     /// Whether a file starts like a Parquet or gzip file, or has the extension `.csv`, `.tsv` or `.txt`.
     pub fn recognises(path: &Path) -> bool {
         let mut start = [0; 4];
@@ -128,8 +138,12 @@ impl Table {
     }
 
     fn add(&mut self, path: &Path) -> Result<(), DataError> {
-        let place = Place::file(path);
         let source = open_source(path, &self.limits)?;
+        self.add_source(path, source)
+    }
+
+    fn add_source(&mut self, path: &Path, source: Source) -> Result<(), DataError> {
+        let place = Place::file(path);
         let columns = source.columns();
         if self.files.is_empty() {
             self.names = columns.iter().map(|(name, _)| name.clone()).collect();

@@ -25,8 +25,10 @@ impl Table {
                 Source::Csv(csv) => {
                     let columns: Vec<(usize, ColumnType)> =
                         wanted.iter().map(|&i| (file.positions[i], self.kinds[i])).collect();
-                    let mut data: Vec<ColumnData> =
-                        columns.iter().map(|&(_, kind)| ColumnData::empty(kind, csv.rows())).collect();
+                    let mut data: Vec<ColumnData> = columns
+                        .iter()
+                        .map(|&(_, kind)| ColumnData::empty(kind, csv.rows().unwrap_or(0)))
+                        .collect();
                     let mut dictionaries: Vec<Dictionary> =
                         columns.iter().map(|_| Dictionary::default()).collect();
                     csv.reader(&columns)?.read(usize::MAX, &mut data, &mut dictionaries)?;
@@ -96,11 +98,10 @@ impl Table {
                     let columns: Vec<(usize, ColumnType)> =
                         wanted.iter().map(|&i| (file.positions[i], self.kinds[i])).collect();
                     let mut reader = csv.reader(&columns)?;
+                    let capacity = csv.rows().map_or(rows, |all| all.min(rows));
                     loop {
-                        let mut data: Vec<ColumnData> = columns
-                            .iter()
-                            .map(|&(_, kind)| ColumnData::empty(kind, rows.min(csv.rows())))
-                            .collect();
+                        let mut data: Vec<ColumnData> =
+                            columns.iter().map(|&(_, kind)| ColumnData::empty(kind, capacity)).collect();
                         if reader.read(rows, &mut data, &mut dictionaries)? == 0 {
                             break;
                         }

@@ -1,7 +1,7 @@
 //! Parallel parsing of lines without quotes, split into pieces.
 
 use super::super::data::{ColumnData, ColumnType};
-use super::fields::{Guess, push};
+use super::fields::{Guess, common_float, common_integer, push};
 use crate::error::DataError;
 use crate::parallel::{parallel, threads};
 
@@ -22,6 +22,7 @@ pub(super) struct Piece<T> {
 }
 
 /// A column of a piece: numbers, or labels without codes.
+#[derive(Clone)]
 pub(super) enum Values<'a> {
     Numbers(ColumnData),
     Labels(Vec<&'a str>),
@@ -56,6 +57,14 @@ pub(super) fn guess(lines: &str, delimiter: u8, columns: usize) -> Result<Vec<Pi
     )
 }
 
+/// What to do with the next field of a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Task {
+    Skip,
+    Number(usize),
+    Label(usize),
+}
+
 /// Parses the requested columns.
 pub(super) fn values<'a>(
     lines: &'a str,
@@ -63,22 +72,106 @@ pub(super) fn values<'a>(
     columns: usize,
     wanted: &[(usize, ColumnType)],
 ) -> Result<Vec<Piece<Vec<Values<'a>>>>, DataError> {
-    let empty = || {
-        let values = |&(_, kind): &(usize, ColumnType)| match kind {
-            ColumnType::Text => Values::Labels(Vec::new()),
-            kind => Values::Numbers(ColumnData::empty(kind, 0)),
-        };
-        wanted.iter().map(values).collect()
-    };
-    each(lines, delimiter, columns, empty, |all: &mut Vec<Values<'a>>, fields| {
-        for (values, &(column, _)) in all.iter_mut().zip(wanted) {
-            match values {
-                Values::Labels(labels) => labels.push(fields[column]),
-                Values::Numbers(data) => push(data, fields[column]).map_err(|expected| (column, expected))?,
-            }
+    let mut tasks = vec![Task::Skip; columns];
+    let mut again = Vec::new(); // columns that are requested once more
+    for (i, &(column, kind)) in wanted.iter().enumerate() {
+        match (&mut tasks[column], kind) {
+            (task @ Task::Skip, ColumnType::Text) => *task = Task::Label(i),
+            (task @ Task::Skip, _) => *task = Task::Number(i),
+            (&mut (Task::Number(first) | Task::Label(first)), _) => again.push((i, first)),
         }
-        Ok(())
+    }
+    let pieces = pieces(lines);
+    parallel(pieces.len(), |i| {
+        let rows = memchr::memchr_iter(b'\n', pieces[i].as_bytes()).count() + 1;
+        let empty = |&(_, kind): &(usize, ColumnType)| match kind {
+            ColumnType::Text => Values::Labels(Vec::with_capacity(rows)),
+            kind => Values::Numbers(ColumnData::empty(kind, rows)),
+        };
+        let values: Vec<Values<'a>> = wanted.iter().map(empty).collect();
+        let mut piece = Piece { lines: 0, rows: 0, values, bad: None };
+        for line in lines_of(pieces[i]) {
+            piece.lines += 1;
+            if line.is_empty() {
+                continue;
+            }
+            if let Err(bad) = fields(line, delimiter, &tasks, &mut piece) {
+                piece.bad = Some(bad);
+                break;
+            }
+            piece.rows += 1;
+        }
+        for &(i, first) in &again {
+            piece.values[i] = piece.values[first].clone();
+        }
+        Ok(piece)
     })
+}
+
+/// The lines of a piece, without line ends.
+fn lines_of(piece: &str) -> impl Iterator<Item = &str> {
+    piece.split_terminator('\n').map(|line| line.strip_suffix('\r').unwrap_or(line))
+}
+
+/// Appends the fields of a line. Numbers in common notation are parsed while their end is being looked for.
+fn fields<'a>(
+    line: &'a str,
+    delimiter: u8,
+    tasks: &[Task],
+    piece: &mut Piece<Vec<Values<'a>>>,
+) -> Result<(), Bad> {
+    let bytes = line.as_bytes();
+    let mut start = 0;
+    for (column, &task) in tasks.iter().enumerate() {
+        if start > bytes.len() {
+            return Err(Bad::Fields { line: piece.lines, found: column });
+        }
+        let rest = &bytes[start..];
+        let quick = match task {
+            Task::Number(i) => match &mut piece.values[i] {
+                Values::Numbers(ColumnData::Float(to)) => common_float(rest, delimiter).map(|(x, length)| {
+                    to.push(x);
+                    length
+                }),
+                Values::Numbers(ColumnData::Int(to)) => common_integer(rest, delimiter).map(|(x, length)| {
+                    to.push(x);
+                    length
+                }),
+                _ => None,
+            },
+            _ => None,
+        };
+        let length = match quick {
+            Some(length) => length,
+            None => {
+                let length = memchr::memchr(delimiter, rest).unwrap_or(rest.len());
+                let field = &line[start..start + length];
+                let put = match task {
+                    Task::Skip => Ok(()),
+                    Task::Label(i) | Task::Number(i) => match &mut piece.values[i] {
+                        Values::Labels(labels) => {
+                            labels.push(field);
+                            Ok(())
+                        }
+                        Values::Numbers(data) => push(data, field),
+                    },
+                };
+                put.map_err(|expected| Bad::Cell {
+                    row: piece.rows,
+                    column,
+                    found: field.to_owned(),
+                    expected,
+                })?;
+                length
+            }
+        };
+        start += length + 1;
+    }
+    if start <= bytes.len() {
+        let more = memchr::memchr_iter(delimiter, &bytes[start..]).count() + 1;
+        return Err(Bad::Fields { line: piece.lines, found: tasks.len() + more });
+    }
+    Ok(())
 }
 
 /// Processes the fields of every line; pieces run in parallel.
@@ -93,9 +186,8 @@ fn each<'a, T: Send>(
     parallel(pieces.len(), |i| {
         let mut piece = Piece { lines: 0, rows: 0, values: empty(), bad: None };
         let mut fields: Vec<&'a str> = Vec::with_capacity(columns);
-        for line in pieces[i].split_terminator('\n') {
+        for line in lines_of(pieces[i]) {
             piece.lines += 1;
-            let line = line.strip_suffix('\r').unwrap_or(line);
             if line.is_empty() {
                 continue;
             }

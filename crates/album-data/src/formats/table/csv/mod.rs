@@ -1,7 +1,8 @@
 //! CSV files, plain or gzipped.
 //!
 //! Opening a file reads it once to determine types and row count, so that it can then be read in constant
-//! memory.
+//! memory. [`CsvFile::open_start`] takes the types from the start of the file instead, which saves that pass;
+//! reading fails if the rest does not fit.
 
 mod fields;
 mod lines;
@@ -17,57 +18,71 @@ use super::data::{ColumnData, ColumnType, Dictionary, quoted};
 use crate::error::{DataError, Place};
 use crate::limits::Limits;
 
+/// Rows from which [`CsvFile::open_start`] takes the types.
+const START: usize = 1000;
+
 /// A CSV file with known column types.
 #[derive(Debug)]
 pub(super) struct CsvFile {
     place: Place,
     limits: Limits,
     columns: Vec<(String, ColumnType)>,
-    rows: usize,
+    /// Unknown if only the start of the file was read.
+    rows: Option<usize>,
     delimiter: u8,
 }
 
 impl CsvFile {
     pub(super) fn open(path: &Path, limits: &Limits) -> Result<Self, DataError> {
+        Self::open_up_to(path, limits, usize::MAX)
+    }
+
+    /// Opens a file with the types of its first rows.
+    pub(super) fn open_start(path: &Path, limits: &Limits) -> Result<Self, DataError> {
+        Self::open_up_to(path, limits, START)
+    }
+
+    /// Opens a file with the types of its first rows, `most` at least.
+    fn open_up_to(path: &Path, limits: &Limits, most: usize) -> Result<Self, DataError> {
         let place = Place::file(path);
         let delimiter = sniff_delimiter(&place, limits)?;
-        let mut file = Self { place, limits: limits.clone(), columns: Vec::new(), rows: 0, delimiter };
+        let mut file = Self { place, limits: limits.clone(), columns: Vec::new(), rows: None, delimiter };
         let mut text = Text::open(&file.place, limits, delimiter)?;
         let names = file.names(&mut text)?;
         file.columns = names.into_iter().map(|name| (name, ColumnType::Text)).collect();
         let mut guesses = vec![Guess::default(); file.columns.len()];
-        loop {
+        let mut rows = 0;
+        while rows < most {
             let before = text.lines;
-            match text.next(usize::MAX)? {
-                Next::End => break,
+            match text.next(most - rows)? {
+                Next::End => {
+                    file.rows = Some(rows);
+                    break;
+                }
                 Next::Record(record, before) => {
                     file.check_fields(before, record.len())?;
                     for (guess, field) in guesses.iter_mut().zip(record) {
                         guess.see(field);
                     }
-                    file.rows += 1;
+                    rows += 1;
                 }
                 Next::Lines(lines) => {
                     let mut line = before;
                     for piece in lines::guess(lines, delimiter, file.columns.len())? {
                         if let Some(bad) = piece.bad {
-                            return Err(file.bad(bad, line, file.rows));
+                            return Err(file.bad(bad, line, rows));
                         }
                         for (guess, more) in guesses.iter_mut().zip(piece.values) {
                             guess.join(more);
                         }
-                        file.rows += piece.rows;
+                        rows += piece.rows;
                         line += piece.lines;
                     }
                     text.lines = line;
                 }
             }
         }
-        let bytes = file.rows as u64 * 8;
-        if bytes > limits.max_array_bytes {
-            let (place, limit) = (file.place, limits.max_array_bytes);
-            return Err(DataError::Limit { place, what: "the size of a column", found: bytes, limit });
-        }
+        file.check_rows(rows)?;
         for ((_, kind), guess) in file.columns.iter_mut().zip(guesses) {
             *kind = guess.kind();
         }
@@ -78,8 +93,17 @@ impl CsvFile {
         &self.columns
     }
 
-    pub(super) fn rows(&self) -> usize {
+    /// Number of rows, if the whole file was read.
+    pub(super) fn rows(&self) -> Option<usize> {
         self.rows
+    }
+
+    fn check_rows(&self, rows: usize) -> Result<(), DataError> {
+        let (found, limit) = (rows as u64 * 8, self.limits.max_array_bytes);
+        if found <= limit {
+            return Ok(());
+        }
+        Err(DataError::Limit { place: self.place.clone(), what: "the size of a column", found, limit })
     }
 
     /// Opens a reader of the given columns, as the given types.
@@ -233,6 +257,7 @@ impl CsvReader<'_> {
                 }
             }
         }
+        self.file.check_rows(self.row)?;
         for (data, dictionary) in into.iter_mut().zip(dictionaries) {
             if let ColumnData::Text(text) = data {
                 text.categories = dictionary.categories();

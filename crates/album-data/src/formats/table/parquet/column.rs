@@ -94,12 +94,8 @@ impl Chunk<'_> {
                 (R::Int96ColumnReader(r), ColumnData::Int(v)) => {
                     levels.flat(r, v, |x| Ok(x.ok_or(("nothing".into(), INTEGER))?.to_nanos()))?
                 }
-                (R::FloatColumnReader(r), ColumnData::Float32(v)) => {
-                    levels.flat(r, v, |x| Ok(x.copied().unwrap_or(f32::NAN)))?
-                }
-                (R::DoubleColumnReader(r), ColumnData::Float(v)) => {
-                    levels.flat(r, v, |x| Ok(x.copied().unwrap_or(f64::NAN)))?
-                }
+                (R::FloatColumnReader(r), ColumnData::Float32(v)) => levels.same(r, v, f32::NAN)?,
+                (R::DoubleColumnReader(r), ColumnData::Float(v)) => levels.same(r, v, f64::NAN)?,
                 (R::ByteArrayColumnReader(r), ColumnData::Text(text)) => {
                     levels.flat(r, &mut text.codes, |x| {
                         let label = std::str::from_utf8(x.map_or(&[], |x| x.data()));
@@ -142,7 +138,7 @@ struct Levels<'a> {
 
 impl Levels<'_> {
     fn read<T: DataType>(&mut self, reader: &mut ColumnReaderImpl<T>) -> Result<Vec<T::T>, ParquetError> {
-        let mut values = Vec::new();
+        let mut values = Vec::with_capacity(self.rows);
         let mut rows = 0;
         while rows < self.rows {
             let (read, ..) = reader.read_records(
@@ -157,6 +153,33 @@ impl Levels<'_> {
             rows += read;
         }
         Ok(values)
+    }
+
+    /// Like [`flat`](Self::flat), for values that are stored as they are wanted.
+    fn same<T: DataType>(
+        &mut self,
+        reader: &mut ColumnReaderImpl<T>,
+        to: &mut Vec<T::T>,
+        null: T::T,
+    ) -> Result<Result<(), Bad>, ParquetError> {
+        let values = self.read(reader)?;
+        if values.len() == self.rows {
+            if to.is_empty() && to.capacity() <= self.rows {
+                *to = values;
+            } else {
+                to.extend(values);
+            }
+            return Ok(Ok(()));
+        }
+        if self.definitions.len() != self.rows {
+            return Err(ParquetError::General("a column has more values than rows".into()));
+        }
+        let mut values = values.into_iter();
+        let most = self.descriptor.max_def_level();
+        let value =
+            |&level: &i16| if level == most { values.next() } else { None }.unwrap_or_else(|| null.clone());
+        to.extend(self.definitions.iter().map(value));
+        Ok(Ok(()))
     }
 
     /// Appends one value per row, converted from the stored value or from a null.
