@@ -1,10 +1,10 @@
 """Import of a log against the usual libraries reading the same file, and `album solve` by the number of rows.
 
-    python import_speed.py ALBUM OUT [--rows 1000000] [--rounds 5] [--solve 5,50] [--bootstrap 200]
+    python import_speed.py ALBUM OUT [--reader READ_LOG] [--rows 1000000] [--rounds 5] [--solve 5,50] [--bootstrap 200]
 
 ALBUM is a release build. Times are of whole processes for album (with start, checks, hashes and files on disk) and of the
-read call alone for the peers (arrays in memory); rounds are interleaved, medians and their ratios are printed. Ratios are
-of processor time, which a busy machine changes least. `--solve` takes numbers of rows in millions. Needs numpy, pandas,
+read call alone for the peers (arrays in memory); rounds are interleaved, medians and their ratios are printed. Ratios of
+processor time are those that a busy machine changes least. `--solve` takes numbers of rows in millions. Needs numpy, pandas,
 pyarrow and h5py.
 """
 
@@ -76,22 +76,26 @@ def run(command):
     return seconds, user + system, memory / 1024
 
 
-def imports(album, out, rows, rounds):
-    arrays = rows * (WIDTH + 5) * 4 / 2**20
+def imports(album, reader, out, rows, rounds):
+    arrays = rows * (WIDTH + 4) * 4 / 2**20
     print(f"{rows:,} rows, {arrays:.0f} MB as arrays\n")
-    print("| file | album, processor (s) | peer | processor (s) | ratio | clock, album and peer (s) | peak memory of album (MB) |")
-    print("|---|---|---|---|---|---|---|")
+    print("| file | album | processor (s) | peer | processor (s) | ratio | clock, album and peer (s) | ratio | peak memory of album (MB) |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, (peer, read) in PEERS.items():
-        ours, theirs = [], []
+        target = out / "imported"
+        ways = {"import": [album, "data", "import", out / name, "--out", target]}
+        ways |= {"read": [reader, out / name]} if reader else {}
+        ours, theirs = {way: [] for way in ways}, []
         for _ in range(rounds):
-            target = out / "imported"
             shutil.rmtree(target, ignore_errors=True)
-            ours.append(run([album, "data", "import", out / name, "--out", target]))
+            for way, command in ways.items():
+                ours[way].append(run(command))
             theirs.append(timed(lambda: read(out / name)))
         median = lambda times, i: statistics.median(t[i] for t in times)
-        ratio = statistics.median(a[1] / b[1] for a, b in zip(ours, theirs))
-        print(f"| {name} | {median(ours, 1):.2f} | {peer} | {median(theirs, 1):.2f} | {ratio:.2f} | "
-              f"{median(ours, 0):.2f}, {median(theirs, 0):.2f} | {median(ours, 2):.0f} |", flush=True)
+        for way, times in ours.items():
+            clock, processor = (statistics.median(a[i] / b[i] for a, b in zip(times, theirs)) for i in (0, 1))
+            print(f"| {name} | {way} | {median(times, 1):.2f} | {peer} | {median(theirs, 1):.2f} | {processor:.2f} | "
+                  f"{median(times, 0):.2f}, {median(theirs, 0):.2f} | {clock:.2f} | {median(times, 2):.0f} |", flush=True)
 
 
 def solve(album, out, millions, bootstrap):
@@ -124,6 +128,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("album")
     parser.add_argument("out", type=Path)
+    parser.add_argument("--reader", help="the example read_log of album-data: compares reading into memory, too")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--solve", default="")
@@ -132,7 +137,7 @@ def main():
     given.out.mkdir(parents=True, exist_ok=True)
     if given.rounds:
         write(given.out, given.rows)
-        imports(given.album, given.out, given.rows, given.rounds)
+        imports(given.album, given.reader, given.out, given.rows, given.rounds)
     if given.solve:
         solve(given.album, given.out, [int(count) for count in given.solve.split(",")], given.bootstrap)
 
