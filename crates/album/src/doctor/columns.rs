@@ -1,5 +1,6 @@
 //! Ranges of columns.
 
+use album_data::ActionSpace;
 use serde::Serialize;
 
 /// Statistics of the finite numbers of one column.
@@ -50,4 +51,30 @@ pub(super) fn ranges<'a>(rows: impl Iterator<Item = &'a [f32]>, width: usize) ->
         Column { min: sums.min, max: sums.max, mean: sums.offset + mean, std }
     };
     sums.iter().map(column).collect()
+}
+
+/// Statistics of actions within [-1, 1], converted to the units of the recording.
+pub(super) fn in_units(columns: Vec<Column>, space: &ActionSpace) -> Vec<Column> {
+    let ActionSpace::Continuous { low, high } = space else { return columns };
+    let convert = |(i, column): (usize, Column)| {
+        let (low, high) = (f64::from(low[i]), f64::from(high[i]));
+        let (middle, half) = ((high + low) / 2.0, (high - low) / 2.0);
+        let [min, max, mean] = [column.min, column.max, column.mean].map(|x| middle + half * x);
+        Column { min, max, mean, std: half * column.std }
+    };
+    columns.into_iter().enumerate().map(convert).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_have_the_units_of_the_recording() {
+        let space = ActionSpace::Continuous { low: vec![-300.0], high: vec![100.0] };
+        let scaled = Column { min: -1.0, max: 0.5, mean: 0.0, std: 0.25 };
+        let found = in_units(vec![scaled], &space)[0];
+        assert_eq!(found, Column { min: -300.0, max: 0.0, mean: -100.0, std: 50.0 });
+        assert_eq!(in_units(vec![scaled], &ActionSpace::unit(1)), [scaled]);
+    }
 }

@@ -60,13 +60,13 @@ pub struct Diagnosis {
     pub action_dim: usize,
     /// Statistics of each observation dimension, over all states.
     pub observations: Vec<Column>,
-    /// Statistics of each action dimension, over all transitions.
+    /// Statistics of each action dimension, over all transitions, in the units of the recording.
     pub actions: Vec<Column>,
     /// Arrays containing NaN or infinity, and where it occurs first.
     pub non_finite: Vec<BadNumbers>,
     /// Actions outside [-1, 1], if there are any.
     pub actions_outside: Option<BadNumbers>,
-    /// Fraction of all action components at or beyond ±1.
+    /// Fraction of all action components at or beyond their bounds.
     pub saturated_action_share: f64,
     /// States and actions that occur more than once.
     pub repeats: Repeats,
@@ -171,7 +171,7 @@ pub fn examine(data: &Unchecked, gamma: f64) -> Result<Diagnosis, TabularError> 
         observation_dim: dataset.observation_dim(),
         action_dim: dataset.action_dim(),
         observations: columns::ranges(dataset.states(), dataset.observation_dim()),
-        actions: columns::ranges(actions(), dataset.action_dim()),
+        actions: columns::in_units(columns::ranges(actions(), dataset.action_dim()), dataset.action_space()),
         non_finite: bad(Problem::NotFinite).collect(),
         actions_outside: bad(Problem::OutOfRange).next(),
         saturated_action_share: saturated as f64 / (dataset.len() * dataset.action_dim()) as f64,

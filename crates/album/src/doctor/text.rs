@@ -96,7 +96,7 @@ fn contents(page: &mut Page, diagnosis: &Diagnosis) {
     }
     page.line(
         "",
-        &format!("{} of the action components at ±1", percent(diagnosis.saturated_action_share, 1)),
+        &format!("{} of the action components at their bounds", percent(diagnosis.saturated_action_share, 1)),
     );
     let repeats = &diagnosis.repeats;
     let states = if repeats.distinct_states == diagnosis.rows {

@@ -109,14 +109,17 @@ fn labels(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
             format!("{} masks are neither 0 nor 1; training refuses the file", labels.bad_masks),
         );
     }
-    if labels.mask_zeros == 0 {
+    // A goal shows in rewards of a few values, such as -1 a step; other logs need not have one.
+    let counted = labels.reward_histogram.iter().all(|bin| bin.from == bin.to);
+    if labels.mask_zeros == 0 && counted {
         warn(
             "goal_never_reached",
             "the goal is never reached: no mask is 0, so values reflect progress towards it only as far as the \
              rewards do"
                 .to_owned(),
         );
-    } else if labels.mask_zeros == diagnosis.transitions {
+    }
+    if labels.mask_zeros == diagnosis.transitions {
         warn("always_solved", "every mask is 0: there is nothing to learn".to_owned());
     }
     // Where episodes end early, how long they last makes a difference.
@@ -128,7 +131,11 @@ fn labels(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
     }
     // With positive rewards, a transition with mask 0 may well have a reward.
     let costs = labels.reward_histogram.last().is_some_and(|bin| bin.to <= 0.0);
-    if costs && labels.mask_zeros > 0 && labels.solved_with_reward + labels.unsolved_without_reward > 0 {
+    if costs
+        && counted
+        && labels.mask_zeros > 0
+        && labels.solved_with_reward + labels.unsolved_without_reward > 0
+    {
         warn(
             "reward_mask_mismatch",
             format!(
@@ -155,7 +162,7 @@ fn columns(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
     }
     if diagnosis.saturated_action_share > 0.5 {
         let share = 100.0 * diagnosis.saturated_action_share;
-        warn("saturated_actions", format!("{share:.0} % of all numbers in `actions` are at ±1"));
+        warn("saturated_actions", format!("{share:.0} % of all numbers in `actions` are at their bounds"));
     }
     let spreads = || diagnosis.observations.iter().filter(|c| c.std > 0.0).map(|c| c.std);
     let (least, most) = (spreads().fold(f64::INFINITY, f64::min), spreads().fold(0.0, f64::max));

@@ -177,6 +177,14 @@ fn each_ailment_has_its_warning() {
     assert_eq!(codes(|f| f.masks[50] = 1.0), ["goal_never_reached"]);
     assert_eq!(codes(|f| f.rewards[60] = 0.0), ["reward_mask_mismatch"]);
     assert_eq!(codes(|f| f.rewards[50] = -1.0), ["reward_mask_mismatch"]);
+    // Costs of any size count no steps to a goal: a log may end in a failure, or never.
+    let cost = |f: &mut File| f.rewards.iter_mut().zip(0..).for_each(|(r, i)| *r = -0.01 * i as f32);
+    assert_eq!(codes(cost), Vec::<&str>::new());
+    let endless = |f: &mut File| {
+        f.rewards.iter_mut().zip(0..).for_each(|(r, i)| *r = -0.01 * i as f32);
+        f.masks[50] = 1.0;
+    };
+    assert_eq!(codes(endless), Vec::<&str>::new());
     // Equal rewards make all actions equal only where no action can end the task earlier than another.
     let endless = |f: &mut File| (f.rewards[50], f.masks[50]) = (-1.0, 1.0);
     assert_eq!(codes(endless), ["goal_never_reached", "constant_rewards"]);
