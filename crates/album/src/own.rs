@@ -1,6 +1,7 @@
 //! Training on a user's own data: a log, optionally an environment, and hyperparameters derived from the data.
 
 use crate::config::{RunConfig, Sampling};
+use crate::doctor::Repeats;
 use crate::error::Error;
 use crate::exact;
 use crate::support::{Seen, Support};
@@ -80,6 +81,19 @@ impl Own {
         let data = self.source.read()?;
         Ok(self.read.get_or_init(|| data))
     }
+}
+
+/// A warning if chance decides what follows an action: hinges then learn its best outcome.
+pub(crate) fn chance(data: &Dataset) -> Option<String> {
+    let repeats = Repeats::of(data);
+    let (several, pairs) = (repeats.pairs_with_several_successors, repeats.repeated_pairs);
+    (several > 0).then(|| {
+        format!(
+            "{several} of {pairs} repeated pairs of state and action led to different states, but this agent learns the \
+             best recorded outcome of an action, not the mean one: expect values that are too high and a policy that counts \
+             on luck; `album solve` computes means, and so does --agent iql"
+        )
+    })
 }
 
 /// Hyperparameters derived from the data, with the reasons.
@@ -350,6 +364,24 @@ mod tests {
         let support = Support::new(&truth, &data, k);
         assert!(support.load(&held_up, Seen::Equally) < 1.01 && support.load(&paper, Seen::AsRecorded) > 1.0);
         assert_eq!(chosen(&corridor(1), Some(0.95)).held_up, None);
+    }
+
+    #[test]
+    fn chance_is_named_where_a_pair_has_several_successors() {
+        let walk = |after: [f32; 2]| {
+            let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
+            for next in after {
+                rows.observations.extend([0.0, next]);
+                rows.actions.extend([1.0, 0.0]);
+                rows.rewards.extend([0.5, 0.0]);
+                rows.masks.extend([1.0, 1.0]);
+                rows.terminals.extend([false, true]);
+            }
+            Dataset::in_space(rows, ActionSpace::Discrete { n: 2 }).unwrap()
+        };
+        assert_eq!(chance(&walk([3.0, 3.0])), None);
+        let warning = chance(&walk([3.0, 4.0])).unwrap();
+        assert!(warning.starts_with("1 of 1 repeated pairs") && warning.contains("album solve"), "{warning}");
     }
 
     #[test]

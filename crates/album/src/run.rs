@@ -1,19 +1,25 @@
 //! Training runs: from a configuration to a directory with a trained agent, and back to its policy.
 
 mod text;
+mod trained;
+
+pub use trained::Trained;
+pub(crate) use trained::action_space_of;
+use trained::{agent_of, of_checkpoint};
 
 use crate::config::{self, Precision, RunConfig, Sampling, TrainConfig};
 use crate::differences::Differences;
 use crate::error::Error;
 use crate::exact::Exact;
 use crate::names::{self, Names};
+use crate::own;
 use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner, Metrics};
 use album_base::atomic::AtomicFolder;
 use album_base::files::{self, Links};
-use album_data::{ActionSpace, Dataset, Segments};
+use album_data::{Dataset, Segments};
 use album_envs::EnvPool;
 use album_nn::Pool;
 use album_tabular::JoinedStates;
@@ -319,62 +325,6 @@ fn copy_inside(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// An agent restored from a checkpoint. It needs no dataset to act.
-pub struct Trained {
-    /// The configuration of the run.
-    pub config: RunConfig,
-    /// The agent.
-    pub agent: Learner,
-    /// The checkpoint of its weights.
-    pub checkpoint: Checkpoint,
-}
-
-impl std::fmt::Debug for Trained {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (path, config) = (&self.checkpoint.path, &self.config);
-        f.debug_struct("Trained").field("checkpoint", path).field("config", config).finish_non_exhaustive()
-    }
-}
-
-impl Trained {
-    /// Opens the checkpoint of a step, or the latest one.
-    pub fn open(run: &Path, step: Option<u64>, resources: &Resources) -> Result<Self, Error> {
-        let config = read_config(run)?;
-        let checkpoints = RunDir::checkpoints_of(run);
-        let checkpoint = match step {
-            Some(step) => checkpoint::at(&checkpoints, step)?,
-            None => {
-                let latest = checkpoint::require_latest(&checkpoints)?;
-                match latest.manifest.progress.best.as_ref().filter(|_| config.train.keep_best) {
-                    Some(best) if best.step != latest.step() => checkpoint::at(&checkpoints, best.step)?,
-                    _ => latest,
-                }
-            }
-        };
-        check_configuration(&checkpoint, &config)?;
-        let agent = of_checkpoint(&checkpoint, &config, resources)?;
-        Ok(Trained { config, agent, checkpoint })
-    }
-
-    /// The training data.
-    pub fn data(&self) -> Result<Dataset, Error> {
-        Ok(self.loaded()?.data)
-    }
-
-    /// The held-out episodes, if there are any.
-    pub fn held_out(&self) -> Result<Option<Dataset>, Error> {
-        Ok(self.loaded()?.held_out)
-    }
-
-    fn loaded(&self) -> Result<Loaded, Error> {
-        let loaded = load(&self.config)?;
-        let hash = |data: &Dataset| data.content_hash();
-        let held_out = loaded.held_out.as_ref().map(hash);
-        self.checkpoint.check(&identity(&self.config, hash(&loaded.data), held_out)?)?;
-        Ok(loaded)
-    }
-}
-
 fn pool(config: &RunConfig, resources: &Resources) -> Pool {
     Pool::new(resources.threads).with_precision(config.train.precision.into())
 }
@@ -382,62 +332,6 @@ fn pool(config: &RunConfig, resources: &Resources) -> Pool {
 fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Result<Learner, Error> {
     let pool = pool(config, resources);
     Ok(Learner::new(config.setup()?.as_ref(), data, config.train.steps, config.seed, &pool)?)
-}
-
-/// Restores an agent from a checkpoint, for the configuration of its run or of another one with the same
-/// networks.
-fn of_checkpoint(
-    checkpoint: &Checkpoint,
-    config: &RunConfig,
-    resources: &Resources,
-) -> Result<Learner, Error> {
-    let (blueprint, pool) = (&checkpoint.state.blueprint, pool(config, resources));
-    let setup = config.setup()?;
-    let mut agent =
-        Learner::from_blueprint(setup.as_ref(), blueprint, config.train.steps, config.seed, &pool)?;
-    checkpoint.restore(&mut agent)?;
-    Ok(agent)
-}
-
-/// The action space of a run, in physical units.
-pub(crate) fn action_space_of(run: &Path) -> Result<ActionSpace, Error> {
-    let checkpoint = checkpoint::require_latest(&RunDir::checkpoints_of(run))?;
-    Ok(checkpoint.state.blueprint.action_space())
-}
-
-/// The agent of another run, to continue training on new data.
-fn agent_of(
-    from: &Path,
-    config: &RunConfig,
-    data: &Dataset,
-    resources: &Resources,
-) -> Result<Learner, Error> {
-    let Trained { config: before, checkpoint, .. } = Trained::open(from, None, resources)?;
-    let blueprint = &checkpoint.state.blueprint;
-    let refuse = |found: String, expected: String| {
-        Err(Error::Config(format!("--from {}: found {found}; expected {expected}", from.display())))
-    };
-    if before.agent != config.agent {
-        return refuse(format!("a run of {}", before.agent), config.agent.clone());
-    }
-    let expected = blueprint.encoding.observation_dim();
-    if data.observation_dim() != expected {
-        let written = |n: usize| format!("observations of {n} numbers");
-        return refuse(written(expected), format!("{} as in the new data", written(data.observation_dim())));
-    }
-    if let Problem::Own(own) = &config.problem
-        && let Some(before) = names::read(from)?
-        && let Some([found, expected]) = before.difference(&own.read()?.description)
-    {
-        return refuse(found, expected);
-    }
-    if *data.action_space() != blueprint.action_space() {
-        return refuse(
-            format!("actions {:?}", blueprint.action_space()),
-            format!("{:?} as in the new data", data.action_space()),
-        );
-    }
-    of_checkpoint(&checkpoint, config, resources)
 }
 
 /// What a checkpoint must match: the configuration except the location of the data and the length of the run,
@@ -459,7 +353,12 @@ fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Re
 }
 
 fn load(config: &RunConfig) -> Result<Loaded, Error> {
-    config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)
+    let mut loaded = config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)?;
+    // Agents with hinges have this key.
+    if matches!(config.problem, Problem::Own(_)) && config.settings.contains_key("omega_q") {
+        loaded.warnings.extend(own::chance(&loaded.data));
+    }
+    Ok(loaded)
 }
 
 /// What updates see equally often, where it is not every transition.

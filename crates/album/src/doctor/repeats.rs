@@ -24,6 +24,11 @@ pub struct Repeats {
 }
 
 impl Repeats {
+    /// Counts the repetitions in a dataset.
+    pub(crate) fn of(data: &Dataset) -> Self {
+        Self::count(data, &JoinedStates::new(data))
+    }
+
     pub(super) fn count(data: &Dataset, joined: &JoinedStates) -> Self {
         let row = |transition: usize| transition + data.episodes().locate(transition).episode;
         let next = |transition: usize| joined.states[row(transition) + 1];
