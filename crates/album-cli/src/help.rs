@@ -9,8 +9,8 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Ship", &["export", "act"]),
     ("Data", &["data"]),
     ("Exact", &["solve", "verify"]),
-    ("The paper", &["reproduce"]),
-    ("This machine", &["setup", "bench", "completions", "man"]),
+    ("Paper", &["reproduce"]),
+    ("Machine", &["setup", "bench", "completions", "man"]),
 ];
 
 /// The example of every command.
@@ -50,7 +50,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 /// Adds groups and examples to the command line.
 pub fn arrange(command: Command) -> Command {
     let template = format!(
-        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}\n\n`album COMMAND --help` begins with an example. \
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{}\nOptions:\n{{options}}\n\n`album COMMAND --help` begins with an example. \
          `album train` alone is a good start.\n",
         groups(&command)
     );
@@ -63,11 +63,10 @@ fn groups(command: &Command) -> String {
     };
     let mut text = String::new();
     for (title, names) in GROUPS {
-        text.push_str(&format!("{title}:\n"));
-        for name in names {
-            text.push_str(&format!("  {name:<12} {}\n", about(name).unwrap_or_default()));
+        for (i, name) in names.iter().enumerate() {
+            let title = if i == 0 { title } else { "" };
+            text.push_str(&format!("  {title:<8} {name:<12} {}\n", about(name).unwrap_or_default()));
         }
-        text.push('\n');
     }
     text
 }
@@ -119,7 +118,7 @@ mod tests {
     #[test]
     fn the_overview_fits_a_screen() {
         let text = arrange(Cli::command()).render_help().to_string();
-        assert!(text.lines().count() <= 40, "{text}");
+        assert!(text.lines().count() <= 32, "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     }
 }

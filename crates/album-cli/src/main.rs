@@ -58,23 +58,23 @@ enum Command {
     Fqe(fqe::Args),
     /// Write the policy of a run to one file: ONNX, or safetensors for `album act`
     Export(export::Args),
-    /// Run a policy file: observations on standard input, actions on standard output
+    /// Run a policy file: observations on standard input, actions on output
     Act(act::Args),
     /// List the algorithms with their sizes and defaults
     Agents(agents::Args),
     /// List, download, record, inspect and import datasets
     Data(data::Args),
-    /// Solve the Lifted Bellman LP of a dataset exactly: the best values that it supports
+    /// Solve a finite log exactly: the best values and actions that it supports
     Solve(solve::Args),
     /// Check every statement of the theory with numbers and figures
     Verify(verify::Args),
-    /// Reproduce a table or figure of the paper, at full scale or in minutes on two cores
+    /// Reproduce a table or figure of the paper, at full scale or in minutes
     Reproduce(reproduce::Args),
     /// Install what cargo does not: OGBench, gymnasium, an XLA plugin
     Setup(setup::Args),
     /// Export the logs of a run to an experiment tracker: Weights & Biases
     Log(log::Args),
-    /// Compare runs with each other and the published numbers: a page, tables and figures
+    /// Compare runs with each other and published numbers: page, tables, figures
     Report(report::Args),
     /// Measure the speed of album on this machine
     Bench(bench::Args),

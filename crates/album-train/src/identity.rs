@@ -68,6 +68,9 @@ impl Identity {
     }
 }
 
+/// Where a log lies. The hash of the data says whether it is the same one, so a run may move to another machine.
+const PLACE: &str = "source.paths";
+
 /// The first key with a different value, or the first different line if the text is not TOML.
 fn config_difference(found: &str, expected: &str) -> Option<(String, String, String)> {
     if found == expected {
@@ -76,7 +79,7 @@ fn config_difference(found: &str, expected: &str) -> Option<(String, String, Str
     let missing = || "absent".to_owned();
     if let (Ok(found), Ok(expected)) = (found.parse(), expected.parse()) {
         let (found, expected) = (flat(&found), flat(&expected));
-        let differs = |key: &&String| found.get(*key) != expected.get(*key);
+        let differs = |key: &&String| found.get(*key) != expected.get(*key) && *key != PLACE;
         return found.keys().chain(expected.keys()).find(differs).map(|key| {
             let value = |of: &BTreeMap<String, String>| of.get(key).cloned().unwrap_or_else(missing);
             (format!("config key `{key}`"), value(&found), value(&expected))
@@ -117,6 +120,17 @@ mod tests {
             held_out: None,
             config: config.into(),
         }
+    }
+
+    #[test]
+    fn the_data_may_lie_elsewhere() {
+        let at = |place: &str, gamma: f32| {
+            identity(&format!("gamma = {gamma}\n[source]\npaths = [\"{place}\"]\n"))
+        };
+        let check = |found: &Identity| at("/home/a/log.csv", 0.5).check(found, Path::new("c"));
+        assert!(check(&at("/data/log.csv", 0.5)).is_ok());
+        assert!(check(&at("/data/log.csv", 0.9)).unwrap_err().to_string().contains("`gamma`"));
+        assert!(check(&Identity { dataset: "1234".into(), ..at("/data/log.csv", 0.5) }).is_err());
     }
 
     fn refusal(found: &Identity) -> String {

@@ -24,6 +24,7 @@ mod promises;
 mod report;
 mod reproduce;
 mod setup;
+mod shell;
 mod sizes;
 mod slurm;
 mod solve;

@@ -100,6 +100,8 @@ fn every_named_test_exists() {
 fn every_page_of_the_book_is_there() {
     let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
     let links = summary.lines().filter_map(|line| line.rsplit_once("](")?.1.strip_suffix(')'));
+    // Pages outside docs/ make their promises to those who read the code.
+    let links = links.filter(|link| !link.starts_with("../"));
     let mut pages: BTreeSet<String> = links.map(|page| format!("docs/{page}")).collect();
     pages.insert("README.md".into());
     let text = std::fs::read_to_string(root().join("docs/promises.md")).unwrap();
