@@ -17,7 +17,7 @@ use album_train::{Columns, Episode, Records, ValueMap};
 use crate::config::{self, RunConfig};
 use crate::differences::Differences;
 use crate::error::Error;
-use crate::fqe::Saved;
+use crate::fqe::{self, Saved};
 
 /// Maximum number of value maps shown.
 const MAPS: usize = 6;
@@ -29,24 +29,39 @@ pub(crate) const PAGE: &str = "report.html";
 /// Writes `report.html` into the directory of a run and returns its path.
 pub fn write(run: &Path) -> Result<PathBuf, Error> {
     let path = run.join(PAGE);
-    let page = page(&Records::read(run)?, Differences::read(run)?.as_ref(), Saved::read(run)?.as_ref(), run);
+    // A run must not fail at its end because an older album wrote its evaluation in another form.
+    let fqe = match Saved::read(run) {
+        Err(Error::Load(why)) => Err(why),
+        read => Ok(read?),
+    };
+    let page = page(&Records::read(run)?, Differences::read(run)?.as_ref(), fqe, run);
     atomic::write_with(&path, page.render().as_bytes(), Links::Refuse).map_err(Error::io(&path))?;
     Ok(path)
 }
 
 /// Builds the report; `run` is the path shown in commands.
-fn page(records: &Records, differences: Option<&Differences>, fqe: Option<&Saved>, run: &Path) -> Page {
+fn page(
+    records: &Records,
+    differences: Option<&Differences>,
+    fqe: Result<Option<Saved>, String>,
+    run: &Path,
+) -> Page {
     let scene = records.result.as_ref().and_then(|result| Scene::of(&result.task));
     let mut page = summary(records);
     page = success(page, records);
     page = value_maps(page, &records.value_maps, scene.as_ref());
     page = trajectories(page, records, scene.as_ref());
     if let Some(differences) = differences {
-        page = differences.show(page);
+        page = differences.show(page, &records.train);
     }
-    if let Some(fqe) = fqe {
-        page = fqe.show(page);
-    }
+    page = match fqe {
+        Ok(None) => page,
+        Ok(Some(fqe)) => fqe.show(page),
+        Err(error) => page.section(fqe::TITLE).callout(
+            Status::Bad,
+            format!("The last evaluation cannot be read ({error}). `album fqe` writes a new one."),
+        ),
+    };
     page = initial_values(page, &records.train);
     page = training(page, &records.train);
     page.section("Configuration")
@@ -283,7 +298,7 @@ fn training(mut page: Page, train: &Columns) -> Page {
             .x_label(STEP)
             .y_label("V")
             .line("mean over the batch", &mean)
-            .band("least to greatest", &low, &high)
+            .band("minimum to maximum", &low, &high)
             .same_ink();
         page = page.figure("values", plot, "State values over the rows of a batch.");
     }

@@ -29,6 +29,7 @@ mod verdict;
 pub use importance::{Importance, Propensities};
 pub use interval::Estimate;
 pub use judge::Judge;
+pub(crate) use page::TITLE;
 pub use support::{ActionDistance, Support};
 pub use unseen::Unseen;
 pub use verdict::Verdict;
@@ -47,6 +48,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const FILE: &str = "fqe.json";
+
 /// Settings of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {

@@ -6,6 +6,9 @@ use album_plot::{Legend, Plot};
 use album_report::html::Page;
 use album_report::table::{Cell, Status, Table};
 
+/// Heading of the section.
+pub(crate) const TITLE: &str = "Off-policy evaluation";
+
 impl Saved {
     /// Adds the section to a page.
     pub fn show(&self, page: Page) -> Page {
@@ -16,7 +19,7 @@ impl Saved {
             Verdict::CannotTell => Status::Neutral,
         };
         let page = page
-            .section("Off-policy evaluation")
+            .section(TITLE)
             .callout(status, format!("Verdict: {}: {}.", evaluation.verdict, evaluation.reason))
             .table(values(evaluation))
             .figure(

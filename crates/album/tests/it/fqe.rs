@@ -4,7 +4,8 @@ use crate::own::{record, train, train_on};
 use album::fqe::{Propensities, Request, Verdict, evaluate_run};
 use album::{Overrides, Resources, Run, Trained, config};
 use album_agents::{Agent, Moment};
-use album_data::{ActionKind, NpzWriter, Source};
+use album_base::rng;
+use album_data::{ActionKind, ActionSpace, NpzWriter, Source};
 use album_tabular::{Encoding, MudWorld};
 use album_train::StopFlag;
 use std::path::Path;
@@ -130,6 +131,12 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
     assert_eq!(std::fs::read(run.join("report.html")).unwrap(), report);
     assert_eq!(std::fs::read(run.join("fqe.json")).unwrap(), kept);
 
+    // A file of an older album: the page says so, and `resume`, which writes the page at its end, does not fail.
+    let old = String::from_utf8(kept).unwrap().replace("\"walked\"", "\"strolled\"");
+    std::fs::write(run.join("fqe.json"), old).unwrap();
+    let page = std::fs::read_to_string(album::report::write(&run).unwrap()).unwrap();
+    assert!(page.contains("The last evaluation cannot be read") && page.contains("walked"), "{page}");
+
     // A run that held nothing out, and one that commits to several actions.
     let (whole, chunks) = (dir.path().join("whole"), dir.path().join("chunks"));
     train(data.clone(), &whole, &["steps=2", "hidden=[8]", "holdout=0"]);
@@ -147,6 +154,63 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
     let error = fqe(&chunks, &short()).unwrap_err();
     assert!(error.to_string().contains("actions at a time"), "{error}");
     assert_eq!(error.exit_code(), 3);
+}
+
+/// The temperature of a room, to be kept at 0: 100 episodes of 40 steps with heating `gain * x + offset` and noise.
+fn heating(path: &Path, seed: u64, [gain, offset, noise]: [f64; 3]) {
+    let mut draw = rng::stream(seed, "heating");
+    let (mut seen, mut heated, mut paid, mut cut) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..100 {
+        let mut x = 4.0 * rng::unit(&mut draw) - 2.0;
+        for step in 0..40 {
+            let [shaky, draught] = rng::normal_pair(&mut draw);
+            let heat = (gain * x + offset + noise * shaky).clamp(-3.0, 3.0);
+            seen.push(x as f32);
+            heated.push(heat as f32);
+            paid.push(-(x * x + 0.1 * heat * heat) as f32);
+            cut.push(step == 39);
+            x = 0.97 * x + 0.2 * heat + 0.05 * draught;
+        }
+    }
+    let rows = seen.len();
+    let mut writer = NpzWriter::create(path).unwrap();
+    writer.array_f32("observations", &[rows, 1], &seen).unwrap();
+    writer.array_f32("actions", &[rows, 1], &heated).unwrap();
+    writer.array_f32("rewards", &[rows], &paid).unwrap();
+    writer.array_bool("terminals", &[rows], &vec![false; rows]).unwrap();
+    writer.array_bool("timeouts", &[rows], &cut).unwrap();
+    writer.finish().unwrap();
+}
+
+/// Clones of a good and of a bad controller are judged on the log of a shaky one, which has done what either does.
+#[test]
+fn a_verdict_is_given_where_the_data_supports_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    heating(&path("log.npz"), 1, [-0.3, 0.0, 1.0]);
+    heating(&path("good.npz"), 2, [-0.8, 0.0, 0.2]);
+    heating(&path("bad.npz"), 3, [-0.5, 1.0, 0.2]);
+    // The true values: the sum of discounted costs of the clones without noise.
+    for (name, truth, verdict) in [("good", -3.4, Verdict::Better), ("bad", -14.1, Verdict::Worse)] {
+        let overrides = Overrides {
+            data: Some(Source {
+                action_space: Some(ActionSpace::Continuous { low: vec![-3.0], high: vec![3.0] }),
+                ..Source::of(path(&format!("{name}.npz")))
+            }),
+            agent: Some("bc".into()),
+            set: ["steps=300", "hidden=[32,32]", "batch_size=64", "lr=1e-3", "gamma=0.9", "holdout=0"]
+                .map(str::to_owned)
+                .to_vec(),
+            ..Overrides::default()
+        };
+        let config = config::resolve(&overrides).unwrap().config;
+        let begun = Run::begin(config, &path(name), false, &Resources::default()).unwrap();
+        begun.train(StopFlag::new(), &mut |_| {}).unwrap();
+        let data = Some(Source::of(path("log.npz")));
+        let found = fqe(&path(name), &Request { data, updates: Some(6000), ..Request::default() }).unwrap();
+        assert_eq!(found.verdict, verdict, "{name}: {found:#?}");
+        assert!(found.policy.low < truth && truth < found.policy.high, "{name}: {found:#?}");
+    }
 }
 
 /// A log of 30 episodes with columns of its own names, one of them a text.
