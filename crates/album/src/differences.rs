@@ -5,10 +5,12 @@ use crate::exact::Compared;
 use crate::names::Names;
 use crate::record_file;
 use album_agents::{Agent, Moment};
+use album_base::number::grouped;
 use album_data::{ActionSpace, Dataset, View};
 use album_plot::{Legend, Plot, panels};
 use album_report::html::Page;
 use album_report::table::{Cell, Table};
+use album_train::Columns;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -135,10 +137,10 @@ impl Differences {
         record_file::read(&run.join(FILE))
     }
 
-    /// Adds the section to the run's report.
-    pub fn show(&self, page: Page) -> Page {
+    /// Adds the section to the run's report; `train` are the metrics logged during training.
+    pub fn show(&self, page: Page, train: &Columns) -> Page {
         let page = match &self.exact {
-            Some(compared) => exact(page, compared),
+            Some(compared) => exact(page, compared, train),
             None => page,
         };
         let whose = if self.held_out { "held-out " } else { "" };
@@ -148,14 +150,15 @@ impl Differences {
             panels("", plots.iter(), 2),
             format!(
                 "Shares of actions in the same {} {whose}states: as recorded, and as the policy chooses.",
-                self.states
+                grouped(self.states as i64)
             ),
         );
         if self.gains.is_empty() {
             return page;
         }
+        let digits = if self.actions.iter().any(|actions| actions.discrete) { 0 } else { 3 };
         let numbers =
-            |numbers: &[f32]| numbers.iter().map(|x| format!("{x:.3}")).collect::<Vec<_>>().join(", ");
+            |numbers: &[f32]| numbers.iter().map(|x| format!("{x:.digits$}")).collect::<Vec<_>>().join(", ");
         let mut table =
             Table::new(["gain", "episode", "step", "recorded action", "policy's action", "observation"]);
         for gain in &self.gains {
@@ -176,7 +179,7 @@ impl Differences {
 }
 
 /// Adds the comparison of learned values with the exact in-sample values.
-fn exact(page: Page, compared: &Compared) -> Page {
+fn exact(page: Page, compared: &Compared, train: &Columns) -> Page {
     let plot = |letter: &str, points: &[[f64; 2]]| {
         let points: Vec<(f64, f64)> = points.iter().map(|&[x, y]| (x, y)).collect();
         let (low, high) = points
@@ -204,14 +207,41 @@ fn exact(page: Page, compared: &Compared) -> Page {
             compared.mean_v_star, compared.mean_policy_value
         ))
         .figure("exact", panels("", plots.iter(), 2), "Learned values against exact ones, pair by pair and state by state.")
+        .figure(
+            "exact-over-training",
+            panels("", over_training(train).iter(), 2),
+            "The same over training: exact value of the policy beside that of the best one in the data, and mean absolute \
+             errors of the learned values.",
+        )
 }
 
-/// The first few observation dimensions, with their names.
+/// The value of the policy and the errors of the critic, as logged.
+fn over_training(train: &Columns) -> [Plot; 2] {
+    let series = |name: &str| train.series(&format!("training/exact/{name}"));
+    let plot = |label: &str| Plot::new("").size(440.0, 320.0).x_label("training step").y_label(label);
+    let values = plot("mean over the data")
+        .line("policy", &series("policy_value"))
+        .dashed("best in the data", &series("v_star"));
+    let mut errors = plot("mean absolute error").y_include(0.0);
+    for (name, column) in [("Q", "q_error"), ("V", "v_error")] {
+        let series = series(column);
+        if !series.is_empty() {
+            errors = errors.line(name, &series);
+        }
+    }
+    [values, errors]
+}
+
+/// The first few observation dimensions, with their names; of one-hot and other sparse observations, those that are
+/// not 0.
 fn shown(names: &[String], observation: &[f32]) -> String {
     const FEW: usize = 6;
-    let named = observation.iter().zip(names).take(FEW).map(|(x, name)| format!("{name} {x:.3}"));
+    let zeros = observation.iter().filter(|&&x| x == 0.0).count();
+    let sparse = observation.len() > FEW && 2 * zeros > observation.len() && zeros < observation.len();
+    let worth = observation.iter().zip(names).filter(|(x, _)| !sparse || **x != 0.0);
+    let named = worth.clone().take(FEW).map(|(x, name)| format!("{name} {x:.3}"));
     let mut text = named.collect::<Vec<_>>().join(", ");
-    if observation.len() > FEW {
+    if worth.count() > FEW {
         text.push_str(", …");
     }
     text
@@ -270,5 +300,16 @@ mod tests {
         let actions = Actions::binned("u".into(), [0.0, 40.0], &[0.0, 0.5, 39.9, 40.0], &[20.5; 2]);
         assert_eq!((actions.recorded[0], actions.recorded[39], actions.policy[20]), (0.5, 0.5, 1.0));
         assert_eq!(actions.at[20], 20.5);
+    }
+
+    #[test]
+    fn sparse_observations_show_what_is_there() {
+        let names: Vec<String> = (0..16).map(|i| format!("s[{i}]")).collect();
+        let mut observation = vec![0.0; 16];
+        assert!(shown(&names, &observation).starts_with("s[0] 0.000, s[1] 0.000"));
+        observation[11] = 1.0;
+        assert_eq!(shown(&names, &observation), "s[11] 1.000");
+        assert_eq!(shown(&names[..2], &[0.0, 2.0]), "s[0] 0.000, s[1] 2.000");
+        assert!(shown(&names, &[1.0; 16]).ends_with(", …"));
     }
 }

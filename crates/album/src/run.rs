@@ -354,8 +354,8 @@ fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Re
 
 fn load(config: &RunConfig) -> Result<Loaded, Error> {
     let mut loaded = config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)?;
-    // Agents with hinges have this key.
-    if matches!(config.problem, Problem::Own(_)) && config.settings.contains_key("omega_q") {
+    // Agents with hinges on recorded outcomes have this key.
+    if matches!(config.problem, Problem::Own(_)) && config.settings.contains_key("lambda_k") {
         loaded.warnings.extend(own::chance(&loaded.data));
     }
     Ok(loaded)

@@ -309,6 +309,8 @@ fn a_learned_policy_is_held_against_the_exact_optimum_of_its_data() {
     );
     let log = std::fs::read_to_string(run.join("train.csv")).unwrap();
     assert!(log.lines().next().unwrap().contains("training/exact/q_error"));
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("exact value of the policy beside that of the best one in the data"));
 }
 
 /// One walk in thousands gets through the corridor; the others give up at once. Values and policy are those of the best
@@ -355,4 +357,27 @@ fn one_action_leaves_nothing_to_choose() {
     let error = Run::begin(config, &out, false, &Resources::default()).unwrap_err().to_string();
     assert!(error.contains("valve: found the same action in all 20 transitions"), "{error}");
     assert!(!out.exists());
+}
+
+/// Agents with hinges warn where equal states and actions led to different states; others have no reason to.
+#[test]
+fn chance_is_warned_of_before_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lake.csv");
+    let warned = |agent: &str, slips: bool| {
+        let mut csv = String::from("episode,step,obs,next_obs,action,reward,terminal,timeout\n");
+        for walk in 0..40 {
+            let to = if slips { walk % 2 } else { 1 };
+            csv += &format!("{walk},0,5,{to},{},0,0,0\n{walk},1,{to},9,0,1,1,0\n", walk / 20);
+        }
+        std::fs::write(&file, csv).unwrap();
+        let source = Source { actions: Some(ActionKind::Discrete), ..Source::of(&file) };
+        let overrides = Overrides { data: Some(source), agent: Some(agent.into()), ..Overrides::default() };
+        let config = config::resolve(&overrides).unwrap().config;
+        let out = folder.path().join(format!("{agent}-{slips}"));
+        let run = Run::begin(config, &out, false, &Resources::default()).unwrap();
+        run.warnings().iter().any(|warning| warning.contains("best recorded outcome"))
+    };
+    assert!(warned("album", true) && warned("hinge-iql", true));
+    assert!(!warned("album", false) && !warned("iql", true) && !warned("bc", true));
 }
