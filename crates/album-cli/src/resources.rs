@@ -32,13 +32,13 @@ pub struct DeviceArgs {
     /// Train on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
     #[arg(long, value_name = "xla[:N]")]
     device: Option<DeviceName>,
-    /// Keep the data on the device too: only the rows of a batch are named, no result changes
+    /// Keep the data on the device too: an update then sends only the numbers of its rows; no result changes
     #[arg(long, requires = "device")]
     device_data: bool,
 }
 
 impl DeviceArgs {
-    /// Opens it.
+    /// Opens the device, if one was named.
     pub fn open(&self) -> Result<Option<Accelerator>, Failure> {
         Accelerator::open(self.device, self.device_data)
     }

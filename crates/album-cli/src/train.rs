@@ -5,8 +5,8 @@ use crate::output;
 use crate::resources::{DeviceArgs, ResourceArgs};
 use crate::source_args::SourceArgs;
 use album::config;
-use album::run::finished;
-use album::together::{self, Accelerator};
+use album::run::{Finished, finished};
+use album::together::{self, Accelerator, Results};
 use album::track::Target;
 use album::{Error as Failure, Location, Overrides, Preset, Resolved, Run};
 use album_base::say;
@@ -102,7 +102,7 @@ pub struct TrainArgs {
     /// Train even if the boundedness condition is violated and values will diverge to minus infinity
     #[arg(long)]
     allow_unbounded: bool,
-    /// Print result.json
+    /// Print result.json; of several runs an object with a list `runs`
     #[arg(long)]
     json: bool,
 }
@@ -140,7 +140,7 @@ pub struct ResumeArgs {
     resources: ResourceArgs,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Print result.json
+    /// Print result.json; of several runs an object with a list `runs`
     #[arg(long)]
     json: bool,
 }
@@ -208,18 +208,18 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     }
     let resources = args.resources.get();
     let runs = together::begin(&config, args.seeds, args.out.as_deref(), args.allow_unbounded, &resources)?;
-    go(runs, device.as_ref(), args.track.as_ref(), args.json)
+    go(runs, Vec::new(), device.as_ref(), args.track.as_ref(), args.json)
 }
 
 /// Runs `album resume`.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let ResumeArgs { steps, track, json, .. } = args;
-    let mut runs = Vec::new();
+    let (mut runs, mut done) = (Vec::new(), Vec::new());
     for run in &args.runs {
         match finished(run)?.filter(|done| steps.is_none_or(|steps| steps == done.result.steps)) {
-            Some(done) => {
+            Some(one) => {
                 say!("{}: the run is finished; there is nothing to resume", run.display());
-                output::show(*json, &done.result, || done.to_string())?;
+                done.push(one);
             }
             None => runs.push(run),
         }
@@ -227,29 +227,40 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     let device = args.device.open()?;
     let resume = |run: &PathBuf| Run::resume(run, *steps, &args.resources.get());
     let runs = runs.into_iter().map(resume).collect::<Result<Vec<_>, _>>()?;
-    if runs.is_empty() { Ok(()) } else { go(runs, device.as_ref(), track.as_ref(), *json) }
+    if runs.is_empty() {
+        print(&done, done.len() == 1, *json)
+    } else {
+        go(runs, done, device.as_ref(), track.as_ref(), *json)
+    }
 }
 
-/// Trains to the end or until a signal, with a live progress line, and prints the results.
+/// Trains to the end or until a signal, with a live progress line, and prints the results, those of runs that
+/// were `finished` before among them.
 pub fn go(
     runs: Vec<Run>,
+    mut finished: Vec<Finished>,
     on: Option<&Accelerator>,
     track: Option<&Target>,
     json: bool,
 ) -> Result<(), Failure> {
-    let (steps, one) = (runs[0].config().train.steps, runs.len() == 1);
+    let (steps, one) = (runs[0].config().train.steps, runs.len() + finished.len() == 1);
     say!("{}", together::introduction(&runs)?);
     let mut line = LiveLine::new(steps);
-    let show = &mut |of: &str, event: &Event<'_>| line.show(of, event);
+    let show = &mut |run: &str, event: &Event<'_>| line.show(run, event);
     let (done, failed) = together::train(runs, on, track, StopFlag::on_signals()?, show)?;
     line.clear();
-    match &done[..] {
-        [done] if one => output::show(json, &done.result, || done.to_string())?,
-        [] if one => {}
-        _ => {
-            let results: Vec<_> = done.iter().map(|one| &one.result).collect();
-            output::show(json, &results, || together::lines(&done))?;
-        }
+    let stopped = together::stopped(&done, steps);
+    finished.extend(done);
+    if !(one && finished.is_empty()) {
+        print(&finished, one, json)?;
     }
-    failed.map_or_else(|| together::stopped(&done, steps), Err)
+    failed.map_or(stopped, Err)
+}
+
+/// Prints the result of one run, or those of several as one document.
+fn print(finished: &[Finished], one: bool, json: bool) -> Result<(), Failure> {
+    match finished {
+        [only] if one => output::show(json, &only.result, || only.to_string()),
+        all => output::show(json, &Results::of(all), || together::lines(all)),
+    }
 }

@@ -271,7 +271,7 @@ pub fn parse(table: &str, text: &str) -> Result<Vec<PublishedRow>, PublishedErro
         }
         let PublishedRow { environment, task, method, setting, metric, .. } = row.clone();
         if !seen.insert([environment, task, method, setting, metric]) {
-            return Err(malformed(line, "a second number for the same".into()));
+            return Err(malformed(line, "a second number for the same entry".into()));
         }
         rows.push(row);
     }

@@ -6,7 +6,7 @@
 /// fallback rounds twice per product and agrees up to rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
-    /// Plain Rust, for processors without any of the below.
+    /// Plain Rust, for processors without any of the sets below.
     Scalar,
     /// x86-64 with AVX2 and FMA (2013 and later).
     Avx2,

@@ -6,8 +6,9 @@ use crate::error::Error;
 use crate::resources::Resources;
 use crate::run::{Finished, Run, default_directory, refuse_content};
 use crate::track::{Target, Tracker};
-use album_train::{Event, StopFlag};
+use album_train::{Event, RunResult, StopFlag};
 use album_xla::{Device, DeviceName, Group};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
@@ -167,6 +168,26 @@ fn one(
     let told = tracker.map_or_else(Vec::new, |tracker| tracker.finish(&outcome));
     told.into_iter().for_each(|warning| tell(&Event::Warning(warning)));
     outcome
+}
+
+/// The results of several runs as one JSON object.
+#[derive(Debug, Serialize)]
+pub struct Results<'a> {
+    runs: Vec<NamedResult<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct NamedResult<'a> {
+    run: &'a Path,
+    #[serde(flatten)]
+    result: &'a RunResult,
+}
+
+impl<'a> Results<'a> {
+    /// These results, each with its run's directory.
+    pub fn of(done: &'a [Finished]) -> Self {
+        Results { runs: done.iter().map(|one| NamedResult { run: &one.run, result: &one.result }).collect() }
+    }
 }
 
 /// The results, one run per line.

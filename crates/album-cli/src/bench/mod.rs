@@ -16,11 +16,11 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// Time a training step of ALBUM at the paper's sizes, and how it scales
+    /// Time a training step of ALBUM at the paper's sizes, and show how it scales
     Step(step::Args),
     /// Measure the paper's cost table for every agent: parameters, operations, time, value networks, memory
     Cost(cost::Args),
-    /// Time the exact solvers on MudWorld against SciPy's linprog, and how they scale
+    /// Time the exact solvers on MudWorld against SciPy's linprog, and show how they scale
     Solve(solve::Args),
 }
 

@@ -132,7 +132,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let resources = args.resources.get();
     if args.status {
         let status = Status::read(&plan, &results);
-        return output::show(args.json, &status.json(None), || status.text());
+        // With thousands of runs, only what is printed is put together.
+        return if args.json {
+            output::print_json(&status.json(None))
+        } else {
+            output::print(&status.text())
+        };
     }
     if let Some(id) = &args.run {
         let run = plan.find(id)?;
@@ -191,7 +196,7 @@ struct CommandLine;
 
 impl Host for CommandLine {
     fn train(&mut self, run: album::Run) -> Result<(), Failure> {
-        train::go(vec![run], None, None, false)
+        train::go(vec![run], Vec::new(), None, None, false)
     }
 
     fn command(&mut self, command: &Command, out: &Path) -> Result<(), Failure> {

@@ -91,7 +91,7 @@ fn seeds_on_a_device_are_runs_of_their_own() {
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let seeds = run(&train("many", "40", &["--device", "xla", "--seed", "3", "--seeds", "2"]));
-    let results = seeds.as_array().unwrap();
+    let results = seeds["runs"].as_array().unwrap();
     assert_eq!((results[0]["seed"].as_u64(), results[1]["seed"].as_u64()), (Some(3), Some(4)));
     // By itself, and with the data on the device.
     let alone = run(&train("alone", "40", &["--device", "xla", "--seed", "4", "--device-data"]));
@@ -104,7 +104,7 @@ fn seeds_on_a_device_are_runs_of_their_own() {
     // One goes on by itself, so that the two are at different steps; then both together.
     json(path, &["resume", "many/seed3", "--steps", "50", "--json"]);
     let both = run(&["resume", "many/seed3", "many/seed4", "--steps", "60", "--device", "xla", "--json"]);
-    assert_eq!((both[0]["steps"].as_u64(), both[1]["steps"].as_u64()), (Some(60), Some(60)));
+    assert_eq!((both["runs"][0]["steps"].as_u64(), both["runs"][1]["steps"].as_u64()), (Some(60), Some(60)));
     run(&["resume", "alone", "--steps", "60", "--device", "xla", "--json"]);
     near(&column(path, "many/seed4"), &column(path, "alone"), 1e-4);
 }

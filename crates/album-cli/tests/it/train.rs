@@ -216,6 +216,23 @@ fn short_runs_log_too() {
     assert_eq!(rows, 20);
 }
 
+/// Several runs are one JSON object, also if some of them had been finished before.
+#[test]
+fn resuming_a_finished_run_and_another_prints_one_object() {
+    let folder = folder();
+    let first = json(folder.path(), &train("a", &[]));
+    json(folder.path(), &train("b", &["--seed", "1", "--set", "steps=40"]));
+    let both = json(folder.path(), &["resume", "a", "b", "--steps", "60", "--json"]);
+    let runs = both["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    assert_eq!((runs[0]["run"].as_str(), runs[1]["run"].as_str()), (Some("a"), Some("b")));
+    assert_eq!(runs[0]["weights_sha256"], first["weights_sha256"]);
+    assert_eq!((runs[1]["seed"].as_u64(), runs[1]["steps"].as_u64()), (Some(1), Some(60)));
+    let again = json(folder.path(), &["resume", "a", "b", "--json"]);
+    assert_eq!(again["runs"][1]["weights_sha256"], runs[1]["weights_sha256"]);
+    assert_eq!(json(folder.path(), &["resume", "b", "--json"])["seed"], 1);
+}
+
 #[test]
 fn a_finished_run_is_not_resumed() {
     let folder = folder();

@@ -86,7 +86,7 @@ pub(super) fn check(effort: &Effort<'_>) -> Result<Vec<Check>, TabularError> {
     Ok(lines.checks)
 }
 
-/// A stochastic MDP with a random objective and a random rollout; every other one is the empirical MDP of data.
+/// A stochastic MDP with a random objective and a random rollout; every second one is the empirical MDP of a dataset.
 fn see_random(seed: u64, solver: Solver, worst: &mut Worst) -> Result<(), TabularError> {
     let mut rng = rng::stream(seed, "exactness");
     let gamma = rng.random_range(0.0..0.99);
