@@ -9,7 +9,7 @@ use album::run::{Finished, finished};
 use album::together::{self, Accelerator, Results};
 use album::track::Target;
 use album::{Error as Failure, Location, Overrides, Preset, Resolved, Run};
-use album_base::say;
+use album_base::{detail, say, warn};
 use album_envs::EnvSpec;
 use album_train::{Event, StopFlag};
 use clap::{ValueEnum, value_parser};
@@ -60,7 +60,7 @@ pub struct TrainArgs {
     /// The name of your own data in runs and reports [default: the file name]
     #[arg(long)]
     name: Option<String>,
-    /// An environment to evaluate policies in that learn from your own data: gymnasium:ID, or
+    /// Environment in which policies that learn from your own data are evaluated: gymnasium:ID, or
     /// FILE.py:FUNCTION that returns one
     #[arg(long, value_name = "ENV")]
     env: Option<String>,
@@ -199,12 +199,11 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     if args.allow_unbounded
         && let Some(sides) = config.violated_boundedness()?
     {
-        say!("warning: the boundedness condition is violated, values will fall without bound: {sides}");
+        warn!("the boundedness condition is violated, values will fall without bound: {sides}");
     }
-    if let Location::Recorded(path, _) = config.problem.locate(config.data.as_deref())?
-        && !path.exists()
-    {
-        say!("recording {}", path.display());
+    match config.problem.locate(config.data.as_deref())? {
+        Location::Recorded(path, _) if !path.exists() => say!("recording {}", path.display()),
+        Location::Recorded(path, _) | Location::Found(path) => detail!("data: {}", path.display()),
     }
     let resources = args.resources.get();
     let runs = together::begin(&config, args.seeds, args.out.as_deref(), args.allow_unbounded, &resources)?;
@@ -245,6 +244,7 @@ pub fn go(
 ) -> Result<(), Failure> {
     let (steps, one) = (runs[0].config().train.steps, runs.len() + finished.len() == 1);
     say!("{}", together::introduction(&runs)?);
+    runs.iter().flat_map(Run::warnings).for_each(|warning| warn!("{warning}"));
     let mut line = LiveLine::new(steps);
     let show = &mut |run: &str, event: &Event<'_>| line.show(run, event);
     let (done, failed) = together::train(runs, on, track, StopFlag::on_signals()?, show)?;

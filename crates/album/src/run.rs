@@ -12,6 +12,7 @@ use crate::differences::Differences;
 use crate::error::Error;
 use crate::exact::Exact;
 use crate::names::{self, Names};
+use crate::own;
 use crate::problem::{Loaded, Problem};
 use crate::report;
 use crate::resources::{Resources, processors};
@@ -352,7 +353,12 @@ fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Re
 }
 
 fn load(config: &RunConfig) -> Result<Loaded, Error> {
-    config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)
+    let mut loaded = config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)?;
+    // Agents with hinges on recorded outcomes have this key.
+    if matches!(config.problem, Problem::Own(_)) && config.settings.contains_key("lambda_k") {
+        loaded.warnings.extend(own::chance(&loaded.data));
+    }
+    Ok(loaded)
 }
 
 /// What updates see equally often, where it is not every transition.
