@@ -30,12 +30,15 @@ struct Options {
     targets: Vec<String>,
     seconds: u64,
     asan: bool,
+    /// Whether a quick build matters more than many inputs.
+    quick: bool,
     if_possible: bool,
 }
 
 impl Options {
     fn parse(args: &[String]) -> Result<Self, String> {
-        let mut options = Options { targets: vec![], seconds: 60, asan: false, if_possible: false };
+        let mut options =
+            Options { targets: vec![], seconds: 60, asan: false, quick: false, if_possible: false };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
@@ -44,10 +47,13 @@ impl Options {
                     options.seconds = value.ok_or("--seconds: expected a whole number behind it")?;
                 }
                 "--asan" => options.asan = true,
+                "--quick" => options.quick = true,
                 "--if-possible" => options.if_possible = true,
                 name if !name.starts_with('-') => options.targets.push(name.to_owned()),
                 other => {
-                    return Err(format!("{other}: expected TARGET, --seconds N, --asan or --if-possible"));
+                    return Err(format!(
+                        "{other}: expected TARGET, --seconds N, --asan, --quick or --if-possible"
+                    ));
                 }
             }
         }
@@ -147,11 +153,12 @@ fn build(options: &Options) -> Result<PathBuf, String> {
         flags.push("-Zsanitizer=address");
     }
     let mut command = cargo(options.asan);
-    command.args(["build", "--release", "--locked", "--target", &host, "--bin", "seeds"]);
+    let profile = if options.quick { "quick" } else { "release" };
+    command.args(["build", "--profile", profile, "--locked", "--target", &host, "--bin", "seeds"]);
     command.args(options.targets.iter().flat_map(|name| ["--bin", name]));
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")).env("CARGO_TARGET_DIR", &folder);
     run("fuzz: build", command)?;
-    Ok(folder.join(host).join("release"))
+    Ok(folder.join(host).join(profile))
 }
 
 /// The host triple. With an explicit target, flags do not reach build scripts.

@@ -3,8 +3,10 @@
 
 #![allow(clippy::print_stderr)] // a development task may die with its standard error
 
+mod api;
 mod audit;
 mod bench_peers;
+mod book;
 mod fuzz;
 mod neon;
 mod power;
@@ -31,8 +33,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   bench-envs    OGBench: steps per second of the worker processes against a plain Python loop
   slurm         the Slurm tests against a real Slurm, private to target/slurm/; with a command behind it, runs
                 that command against the cluster instead. --install: Debian's packages first (as root)
-  fuzz          every reader fed with bytes that lie: fuzz [TARGET ...] [--seconds N] [--asan] [--if-possible].
-                Needs a C++ compiler; --asan a nightly toolchain
+  fuzz          every reader fed with bytes that lie: fuzz [TARGET ...] [--seconds N] [--asan] [--quick]
+                [--if-possible]. Needs a C++ compiler; --asan a nightly toolchain; --quick builds with less optimisation
   storm         kills, signals, full disks, failing streams, second processes, clocks that jump, over all agents;
                 ends compared byte for byte: storm [--kills N] [--seed N] [--only WORLD] [--without KIND].
                 ALBUM_BINARY names a program other than the workspace's
@@ -44,8 +46,10 @@ const USAGE: &str = "usage: cargo xtask <task>
                 emulator from Debian 12's packages (unpacked under target/neon): neon [--if-possible]
   soak          everything in turns for --minutes N (default 120) under a memory limit: memory, descriptors, threads
                 and temporary files must stay flat
-  audit         licences, bans and sources (needs cargo-deny), a build with the oldest supported compiler (if installed)
-  book          the documentation as a book in target/book (needs mdbook: cargo install mdbook)
+  audit         licences and sources, the oldest supported compiler (a build with it if installed), public interfaces;
+                cargo deny if installed
+  api           public interfaces against xtask/api; --accept writes these files again
+  book          the documentation as a book in target/book, its links followed (needs mdbook: cargo install mdbook)
   setup         only the Python environments under target/ that the tests need";
 
 fn main() -> ExitCode {
@@ -59,8 +63,9 @@ fn main() -> ExitCode {
         "bench-peers" => bench_peers::run_all(&rest),
         "bench-envs" => bench_envs(&rest),
         "slurm" => slurm::run_task(&rest),
-        "book" => book(),
+        "book" => book::build(),
         "fuzz" => fuzz::run_task(&rest),
+        "api" => api::run_task(&rest),
         "audit" => audit::run_task(),
         "sanitize" => sanitize::run_task(&rest),
         "soak" => soak::run_task(&rest),
@@ -83,13 +88,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn book() -> Result<(), String> {
-    if !answers("mdbook", &["--version"]) {
-        return Err("book: mdbook is not installed; `cargo install mdbook` installs it".into());
-    }
-    run("book", command("mdbook", &["build", "docs/book"]))
 }
 
 fn bench_solve(args: &[String]) -> Result<(), String> {
