@@ -382,6 +382,7 @@ impl Experiment {
                 if !here(&variant) || !chosen(variant) || beyond {
                     continue;
                 }
+                let set = [assignments(&grid.set), assignments(&variant.set)].concat();
                 for task in &tasks {
                     specs.push(Spec {
                         variant: place,
@@ -390,7 +391,7 @@ impl Experiment {
                         seed,
                         preset: grid.preset,
                         agent: variant.agent.clone(),
-                        set: [assignments(&grid.set), assignments(&variant.set)].concat(),
+                        set: set.clone(),
                         allow_unbounded: variant.allow_unbounded,
                     });
                 }

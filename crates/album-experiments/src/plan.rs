@@ -117,11 +117,11 @@ impl Plan {
         }
         let mut places: HashMap<String, usize> = HashMap::new();
         // Resolving thousands of runs takes longer than looking at them, and the seeds of a cell differ in nothing else.
-        let mut cells: HashMap<(usize, String), RunConfig> = HashMap::new();
+        let mut cells: HashMap<(usize, String), Cell> = HashMap::new();
         for spec in plan.experiment.select(scale, selection)? {
             let cell = match cells.entry((spec.variant, spec.task.to_string())) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(resolve(&spec).map_err(|error| match error {
+                Entry::Vacant(new) => new.insert(Cell::resolve(&spec).map_err(|error| match error {
                     Error::Config(reason) => {
                         let label = &plan.experiment.variants[spec.variant].label;
                         Error::Config(format!("experiment {}, `{label}`: {reason}", plan.experiment.name))
@@ -129,18 +129,17 @@ impl Plan {
                     other => other,
                 })?),
             };
-            let config = RunConfig { seed: spec.seed, ..cell.clone() };
             let id = format!(
                 "{}-{}-task{}-seed{}-{}",
                 spec.agent,
                 environment(&spec.task),
                 spec.task.task(),
                 spec.seed,
-                // Independent of where the experiment is run.
-                digest(&RunConfig { data: spec.data.clone(), ..config.clone() }.to_toml()?)
+                digest(&format!("{}{}{}", cell.before_seed, spec.seed, cell.after_seed))
             );
             let place = *places.entry(id.clone()).or_insert_with(|| {
-                let work = Work::Train { config: Box::new(config), allow_unbounded: spec.allow_unbounded };
+                let config = Box::new(RunConfig { seed: spec.seed, ..cell.config.clone() });
+                let work = Work::Train { config, allow_unbounded: spec.allow_unbounded };
                 plan.runs.push(PlannedRun { id, work });
                 plan.runs.len() - 1
             });
@@ -197,6 +196,27 @@ impl Plan {
         }
         let resources = Resources { python: python.map(Path::to_path_buf), ..Resources::default() };
         self.specs.iter().try_for_each(|(spec, _)| Problem::from(spec.task).check_environments(&resources))
+    }
+}
+
+/// What the seeds of a variant and a task share.
+struct Cell {
+    config: RunConfig,
+    /// The configuration as TOML, which names a run, is written once and cut at the seed.
+    before_seed: String,
+    after_seed: String,
+}
+
+impl Cell {
+    fn resolve(spec: &Spec) -> Result<Self, Error> {
+        let config = resolve(spec)?;
+        // Independent of where the experiment is run.
+        let text = RunConfig { data: spec.data.clone(), ..config.clone() }.to_toml()?;
+        let (before, after) = text
+            .split_once(&format!("\nseed = {}\n", spec.seed))
+            .ok_or_else(|| Error::Config("the configuration names no seed".into()))?;
+        let (before_seed, after_seed) = (format!("{before}\nseed = "), format!("\n{after}"));
+        Ok(Cell { config, before_seed, after_seed })
     }
 }
 

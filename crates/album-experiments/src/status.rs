@@ -155,7 +155,10 @@ impl<'a> Status<'a> {
             state: row.state.word(),
             step: row.step,
             steps: row.run.steps(),
-            success: self.results.result(&row.run.id).and_then(|result| result.success),
+            success: match row.state {
+                State::Waiting => None,
+                _ => self.results.result(&row.run.id).and_then(|result| result.success),
+            },
             path: self.results.run(&row.run.id).display().to_string(),
             log: self.results.log(&row.run.id).display().to_string(),
             failure: match &row.state {
