@@ -4,12 +4,12 @@
 //! cargo run --release -p album-nn --example album_step -- --threads 2 --batch 256 --width 512
 //! ```
 //! `--rounds N` sets the number of timed steps, `--json` prints one JSON object instead of a table, and
-//! `--isa scalar|avx2|avx512|neon` forces the kernels.
+//! `--isa scalar|avx2|avx512|neon` forces the kernels. `--bf16` rounds the factors of products to bfloat16.
 #![allow(clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
 
-use album_nn::{Adam, Isa, Matrix, Mlp, MlpSpec, Pool, Tape, Timings, product_rate};
+use album_nn::{Adam, Isa, Matrix, Mlp, MlpSpec, Pool, Precision, Tape, Timings, product_rate};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -146,7 +146,8 @@ fn main() {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut album = Album::new(width, &mut rng);
     let batches: Vec<Batch> = (0..4).map(|_| batch(&mut rng, rows)).collect();
-    let pool = Pool::with_isa(threads, isa);
+    let precision = if arguments.iter().any(|a| a == "--bf16") { Precision::Bf16 } else { Precision::F32 };
+    let pool = Pool::with_isa(threads, isa).with_precision(precision);
     let mut tape = Tape::new(&pool);
     for i in 0..5 {
         album.step(&mut tape, &batches[i % batches.len()]);

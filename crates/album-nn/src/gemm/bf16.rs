@@ -15,9 +15,11 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod avx512;
+pub(super) mod pairs;
 
-use super::{PANEL, Start};
+use super::Start;
+use super::frame::{self, Vector, kernels};
+use super::scalar::Plain;
 
 const SIGN: u32 = 1 << 31;
 
@@ -53,69 +55,92 @@ fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 }
 
 /// What the instruction computes: `c + a[1] * b[1] + a[0] * b[0]`, from left to right.
+#[cfg(test)]
 fn pair(c: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
     multiply_add(a[0], b[0], multiply_add(a[1], b[1], c))
 }
 
-/// See [`super::Kernels::rows`].
-pub(super) unsafe fn rows<const MR: usize>(
-    k: usize,
-    a: *const f32,
-    a_stride: usize,
-    b: *const f32,
-    c: *mut f32,
-    start: Start,
-) {
-    // SAFETY: the caller guarantees the extents of `a`, `b` and `c`.
-    unsafe {
-        tile::<MR>(k, |m, i| *a.add(i / PANEL * a_stride + m * PANEL + i % PANEL), b, c, start);
+/// [`flushed`], [`rounded`] and [`multiply_add`] on the lanes of a vector.
+///
+/// # Safety
+/// As for [`Vector`].
+trait Rounding: Vector {
+    unsafe fn flushed(self) -> Self;
+    unsafe fn rounded(self) -> Self;
+    /// `c` is flushed already.
+    unsafe fn multiply_add_flushed(a: Self, b: Self, c: Self) -> Self;
+}
+
+/// Vectors whose products are those of the instruction.
+#[derive(Clone, Copy)]
+struct Emulated<V>(V);
+
+impl<V: Rounding> Vector for Emulated<V> {
+    const LANES: usize = V::LANES;
+    const PAIRS: bool = true;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: promised by the caller, here and below.
+        unsafe { Self(V::zero()) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(V::load(from)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: see `zero`.
+        unsafe { self.0.store(to) }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(V::splat(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_add(a: Self, b: Self, c: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(V::multiply_add_flushed(a.0, b.0, c.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn factor(self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(self.0.rounded()) }
+    }
+
+    // Flushing the initial value is enough: every sum is flushed.
+    #[inline(always)]
+    unsafe fn start(self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(self.0.flushed()) }
     }
 }
 
-/// See [`super::Kernels::cols`].
-pub(super) unsafe fn cols<const MR: usize>(
-    rows: &[u32],
-    a: *const f32,
-    b: *const f32,
-    c: *mut f32,
-    start: Start,
-) {
-    // SAFETY: as in `rows`; every entry of `rows` is a row of `a`.
-    unsafe {
-        tile::<MR>(rows.len(), |m, i| *a.add(rows[i] as usize * PANEL + m), b, c, start);
+impl Rounding for Plain {
+    #[inline(always)]
+    unsafe fn flushed(self) -> Self {
+        self.map(flushed)
+    }
+
+    #[inline(always)]
+    unsafe fn rounded(self) -> Self {
+        self.map(rounded)
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_add_flushed(a: Self, b: Self, c: Self) -> Self {
+        std::array::from_fn(|i| multiply_add(a[i], b[i], c[i]))
     }
 }
 
-unsafe fn tile<const MR: usize>(
-    k: usize,
-    a: impl Fn(usize, usize) -> f32,
-    b: *const f32,
-    c: *mut f32,
-    start: Start,
-) {
-    for m in 0..MR {
-        for column in 0..PANEL {
-            // SAFETY: `b` has `k` rows of the panel, `c` has `MR`, and a bias has one.
-            unsafe {
-                let to = c.add(m * PANEL + column);
-                let mut sum = match start {
-                    Start::Zero => 0.0,
-                    Start::Row(row) => *row.add(column),
-                    Start::Output => *to,
-                };
-                for i in (0..k).step_by(2) {
-                    let term = |i: usize| match i < k {
-                        true => (rounded(a(m, i)), rounded(*b.add(i * PANEL + column))),
-                        false => (0.0, 0.0),
-                    };
-                    let ((a0, b0), (a1, b1)) = (term(i), term(i + 1));
-                    sum = pair(sum, [a0, a1], [b0, b1]);
-                }
-                *to = sum;
-            }
-        }
-    }
-}
+kernels!(Emulated<Plain>, 1);
 
 #[cfg(test)]
 mod tests {
