@@ -48,7 +48,8 @@ fn with_names(command: Command) -> Result<Command, Failure> {
 }
 
 /// Runs `album man`.
-pub fn man(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
+pub fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
+    let mut command = examples_last(command).disable_help_subcommand(true);
     command.build(); // gives subcommands their full names
     let Some(folder) = &args.out else {
         let page = page(&command).map_err(Failure::io(Path::new("album.1")))?;
@@ -60,13 +61,23 @@ pub fn man(args: &ManArgs, mut command: Command) -> Result<(), Failure> {
     output::print(&format!("{written} pages in {}", folder.display()))
 }
 
+/// clap_mangen leaves out what stands before the help.
+fn examples_last(command: Command) -> Command {
+    let example = command.get_before_help().cloned();
+    let command = match example {
+        Some(example) => command.after_help(example),
+        None => command,
+    };
+    command.mut_subcommands(examples_last)
+}
+
 fn page(command: &Command) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     Man::new(command.clone()).render(&mut text)?;
     Ok(text)
 }
 
-/// A page for a command and for each below it, without the `help` that clap adds to every level.
+/// A page for a command and for each below it; `help` needs none.
 fn write_pages(command: &Command, folder: &Path, written: &mut usize) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let file = folder.join(format!("{name}.1"));

@@ -67,7 +67,7 @@ impl RunDir {
     pub fn config_of(path: impl AsRef<Path>) -> Result<String, TrainError> {
         let path = path.as_ref();
         let file = path.join(CONFIG);
-        fs::metadata(path).map_err(TrainError::io("open", path))?;
+        fs::metadata(path).map_err(TrainError::io("open the run directory", path))?;
         if !fs::symlink_metadata(&file).is_ok_and(|found| !found.is_dir()) {
             return Err(TrainError::NotARun { path: path.to_path_buf(), expected: CONFIG });
         }

@@ -49,9 +49,12 @@ fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     let output = album(folder.path(), &["man", "--out", "man1"]);
     assert!(output.status.success(), "{}", said(&output));
-    for (page, content) in
-        [("album", "reproduce"), ("album-train", "patience"), ("album-data-inspect", "columns")]
-    {
+    for (page, content) in [
+        ("album", "reproduce"),
+        ("album-train", "patience"),
+        ("album-solve", "Example: album solve"),
+        ("album-data-inspect", "columns"),
+    ] {
         let text = std::fs::read_to_string(folder.path().join(format!("man1/{page}.1"))).unwrap();
         assert!(text.contains(".TH") && text.contains(content), "{page}: {text}");
     }
