@@ -12,7 +12,13 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use loom::thread::{Builder, JoinHandle, yield_now};
-    pub(crate) use loom::thread_local;
+    /// Loom's has no constant initial values.
+    macro_rules! of_thread {
+        ($($(#[$attribute:meta])* $vis:vis static $name:ident: $type:ty = const { $value:expr };)*) => {
+            loom::thread_local! { $($(#[$attribute])* $vis static $name: $type = $value;)* }
+        };
+    }
+    pub(crate) use of_thread as thread_local;
 
     /// Polling again adds nothing in a model.
     pub(crate) const SPINS: u32 = 0;
