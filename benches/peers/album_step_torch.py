@@ -3,7 +3,8 @@
     python album_step_torch.py --rounds 60 --json
 
 The same networks, losses, batch and Adam (fused). `--compile` runs the losses through `torch.compile`,
-which needs a C++ compiler. `--check TRACE` repeats a trace of `record_trace.py` instead and compares.
+which needs a C++ compiler. `--bf16` runs the step under autocast to bfloat16. `--check TRACE` repeats a
+trace of `record_trace.py` instead and compares.
 """
 
 import argparse
@@ -135,6 +136,7 @@ def main():
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--threads", type=int, default=0, help="0: as many as there are processors")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", metavar="TRACE")
     arguments = parser.parse_args()
@@ -151,7 +153,8 @@ def main():
     times = []
     for i in range(arguments.rounds + 5):
         started = time.perf_counter()
-        loss, _ = step(batches[i % 4])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=arguments.bf16):
+            loss, _ = step(batches[i % 4])
         times.append(1e3 * (time.perf_counter() - started))
     times = times[5:]
     result = {

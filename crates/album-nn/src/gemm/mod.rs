@@ -166,10 +166,12 @@ pub(crate) unsafe fn row_block(
     let kernels = kernels(isa);
     // A right factor that fits into the second-level cache is read once per piece of rows, so that the piece
     // stays in the first level. A larger one is read once per group of pieces that stays in the second level.
-    let group = if k * panels * PANEL <= CACHED { 1 } else { (CACHED / (k * kernels.rows.len())).max(1) };
     let count = (to - from).div_ceil(kernels.rows.len());
-    for first in (0..count).step_by(group) {
-        let group = first..(first + group).min(count);
+    let groups =
+        if k * panels * PANEL <= CACHED { count } else { ((to - from) * k).div_ceil(CACHED).min(count) };
+    for group in 0..groups {
+        let (first, end) = piece(0, count, groups, group);
+        let group = first..end;
         for panel in 0..panels {
             for i in group.clone() {
                 let (row, end) = piece(from, to, count, i);
@@ -369,6 +371,30 @@ mod tests {
             rounding = rounding.max((rounded - exact).abs());
         }
         assert!(worst < 1e-5 && rounding > 1e-3, "{worst} {rounding}");
+    }
+
+    /// A right factor that does not fit into the cache: rows come in groups, and every row is what it is alone.
+    #[test]
+    fn rows_in_groups_are_those_of_single_products() {
+        let (m, k, n) = (150, 520, 130usize);
+        assert!(k * n.next_multiple_of(PANEL) > CACHED && m * k > CACHED, "this test is for several groups");
+        let (mut a, _) = matrix(m, k, 1);
+        let (mut b, _) = matrix(k, n, 2);
+        let panels = n.div_ceil(PANEL);
+        let [mut whole, mut single] = [0, 1].map(|_| Buffer::zeros(panels * m * PANEL));
+        let (a, b) = (view(&mut a, m), view(&mut b, k));
+        let isa = Supported::detect();
+        let mut finished = Vec::new();
+        let product = Product { k, panels, a, b, bias: None, c: view(&mut whole, m) };
+        // SAFETY: the matrices were built with these extents.
+        unsafe { row_block(isa, (0, m), &product, |first, count| finished.extend(first..first + count)) };
+        assert!(finished.into_iter().eq(0..m), "each row is done once, in order");
+        let product = Product { c: view(&mut single, m), ..product };
+        for row in 0..m {
+            // SAFETY: as above.
+            unsafe { row_block(isa, (row, row + 1), &product, |_, _| {}) };
+        }
+        assert!(whole.iter().zip(single.iter()).all(|(x, y)| x.to_bits() == y.to_bits()));
     }
 
     proptest! {
