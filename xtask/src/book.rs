@@ -32,7 +32,9 @@ pub fn build() -> Result<(), String> {
         .map(|(i, part)| if i == 0 { part.to_owned() } else { format!("]({}", here(part)) })
         .collect();
     write(&sources.join("src/SUMMARY.md"), &contents)?;
-    write(&sources.join("book.toml"), &read(&root().join("docs/book/book.toml"))?)?;
+    for file in ["book.toml", "album.css"] {
+        write(&sources.join(file), &read(&root().join("docs/book").join(file))?)?;
+    }
     run(
         "book",
         command(&mdbook, &["build", &sources.to_string_lossy(), "--dest-dir", &book.to_string_lossy()]),
@@ -60,6 +62,12 @@ fn copy(page: &Path, sources: &Path) -> Result<(), String> {
             fs::copy(from, &to).map_err(|e| format!("{}: {e}", from.display()))?;
         }
     }
+    // mdbook calls a README index, but not in links; and the table of contents is no page.
+    let text = ["README.md)", "README.md#"].iter().fold(text, |text, end| {
+        text.replace(&format!("/{end}"), &format!("/{}", end.replace("README", "index")))
+            .replace(&format!("({end}"), &format!("({}", end.replace("README", "index")))
+    });
+    let text = text.replace("(docs/SUMMARY.md)", "(docs/getting-started.md)");
     write(&sources.join("src").join(page), &text)
 }
 
@@ -124,6 +132,7 @@ fn pages(folder: &Path) -> Result<Vec<PathBuf>, String> {
             found.extend(pages(&path)?);
         } else if path.extension().is_some_and(|ending| ending == "html")
             && !path.ends_with("print.html")
+            && !path.ends_with("404.html")
             && !report
         {
             found.push(path);
