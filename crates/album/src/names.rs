@@ -23,6 +23,11 @@ pub(crate) fn write(run: &Path, data: &Description) -> Result<(), Error> {
     record_file::write(&run.join(FILE), &Names::of(data))
 }
 
+/// Whether a run has them.
+pub(crate) fn are_there(run: &Path) -> bool {
+    run.join(FILE).exists()
+}
+
 /// The names of a run on a log.
 pub(crate) fn read(run: &Path) -> Result<Option<Names>, Error> {
     record_file::read(&run.join(FILE))

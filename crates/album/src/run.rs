@@ -97,15 +97,24 @@ impl Run {
         let evaluator = evaluator(&config, data, resources)?;
         let directory = RunDir::create(directory, &config.to_toml()?)?;
         let run = Run { config, loaded, agent, evaluator, directory };
-        if let Problem::Own(own) = &run.config.problem {
-            names::write(run.path(), &own.read()?.description)?;
-        }
-        if run.config.from.is_some() {
-            // From here on, the run directory is self-contained.
-            let state = run.agent.state();
-            checkpoint::save(&run.directory.checkpoints(), &run.identity()?, &Progress::default(), &state)?;
-        }
+        run.complete_beginning()?;
         Ok(run)
+    }
+
+    /// Writes what a run has before its first step, unless it is there: a run that was killed in its first moment gets it
+    /// when it is resumed.
+    fn complete_beginning(&self) -> Result<(), Error> {
+        if let Problem::Own(own) = &self.config.problem
+            && !names::are_there(self.path())
+        {
+            names::write(self.path(), &own.read()?.description)?;
+        }
+        let checkpoints = self.directory.checkpoints();
+        if self.config.from.is_some() && checkpoint::list(&checkpoints)?.is_empty() {
+            // From here on, the run directory is self-contained.
+            checkpoint::save(&checkpoints, &self.identity()?, &Progress::default(), &self.agent.state())?;
+        }
+        Ok(())
     }
 
     /// Opens a stopped run, to resume exactly where it was; `steps` changes its length. A decaying learning
@@ -125,15 +134,19 @@ impl Run {
         }
         schedule(&config).check()?;
         let loaded = load(&config)?;
-        let agent = match latest.filter(|_| config.from.is_some()) {
-            Some(checkpoint) => of_checkpoint(&checkpoint, &config, resources)?,
-            None => new_agent(&config, &loaded.data, resources)?,
+        let agent = match (&config.from, latest) {
+            (Some(_), Some(checkpoint)) => of_checkpoint(&checkpoint, &config, resources)?,
+            // Killed before its first checkpoint, which would have held the other run's agent.
+            (Some(from), None) => agent_of(from, &config, &loaded.data, resources)?,
+            (None, _) => new_agent(&config, &loaded.data, resources)?,
         };
         let evaluator = evaluator(&config, &loaded.data, resources)?;
         if steps.is_some() {
             directory.write("config.toml", config.to_toml()?.as_bytes())?;
         }
-        Ok(Run { config, loaded, agent, evaluator, directory })
+        let run = Run { config, loaded, agent, evaluator, directory };
+        run.complete_beginning()?;
+        Ok(run)
     }
 
     /// The same run, evaluated in environments that the caller provides.

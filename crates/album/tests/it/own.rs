@@ -191,6 +191,37 @@ fn a_run_can_be_made_longer_and_gone_on_from() {
     assert!(gone_on.train(StopFlag::new(), &mut |_| {}).unwrap().result.finished);
 }
 
+/// A run that is killed between its configuration and what follows it gets the rest when it is resumed.
+#[test]
+fn a_run_killed_in_its_first_moment_is_resumed_as_it_began() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, run) = (dir.path().join("mass.npz"), dir.path().join("run"));
+    record(&data, 1);
+    let tiny = ["hidden=[8]", "batch_size=16", "save_every=10", "steps=20"];
+    train(data.clone(), &run, &tiny);
+    let weights = |out: &str, killed: bool| {
+        let out = dir.path().join(out);
+        let overrides = Overrides {
+            file: Some(run.join("config.toml")),
+            from: Some(run.clone()),
+            data: Some(Source::of(data.clone())),
+            ..Overrides::default()
+        };
+        let config = config::resolve(&overrides).unwrap().config;
+        let mut begun = Run::begin(config, &out, false, &Resources::default()).unwrap();
+        if killed {
+            drop(begun);
+            std::fs::remove_file(out.join("names.json")).unwrap();
+            std::fs::remove_dir_all(out.join("checkpoints")).unwrap();
+            begun = Run::resume(&out, None, &Resources::default()).unwrap();
+        }
+        let result = begun.train(StopFlag::new(), &mut |_| {}).unwrap().result;
+        assert!(out.join("names.json").is_file());
+        result.weights_sha256
+    };
+    assert_eq!(weights("killed", true), weights("calm", false));
+}
+
 /// The log that album-data's tests hold in every format.
 fn in_every_format(imported: &Path) -> Vec<Source> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../album-data/tests/golden/ended");
