@@ -1,10 +1,10 @@
 //! `album export`: the policy of a run in one file.
 
+use crate::choices::choices;
 use crate::output;
 use album::Error as Failure;
 use album::export::{Export, Format, export};
 use album_base::warn;
-use clap::ValueEnum;
 use std::path::PathBuf;
 
 /// Arguments of `album export`.
@@ -16,8 +16,8 @@ pub struct Args {
     #[arg(long)]
     step: Option<u64>,
     /// onnx for any runtime; safetensors for `album act` and the album-policy crate
-    #[arg(long)]
-    format: FormatArg,
+    #[arg(long, value_parser = choices([("onnx", Format::Onnx, ""), ("safetensors", Format::Safetensors, "")]))]
+    format: Format,
     /// The file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -29,20 +29,11 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum FormatArg {
-    Onnx,
-    Safetensors,
-}
-
 /// Runs `album export`.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let format = match args.format {
-        FormatArg::Onnx => Format::Onnx,
-        FormatArg::Safetensors => Format::Safetensors,
-    };
     let check = args.check.map(|n| n as usize);
-    let exported = export(&args.run, &Export { step: args.step, format, out: args.out.clone(), check })?;
+    let how = Export { step: args.step, format: args.format, out: args.out.clone(), check };
+    let exported = export(&args.run, &how)?;
     if let Some(reason) = &exported.skipped {
         warn!("--check was skipped: {reason}");
     }

@@ -1,12 +1,13 @@
 //! `album solve`: the exact in-sample values of a finite dataset.
 
+use crate::choices::choices;
 use crate::output;
 use album::Error as Failure;
 use album::solve::{LogOutputs, LogRun, SolvedProgram, check_outputs, mudworld, read_program};
 use album_base::warn;
 use album_tabular::log::{LogColumns, Question};
 use album_tabular::{Behaviour, MudWorld, Solver, TabularError};
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use std::fmt::Display;
 use std::path::PathBuf;
 
@@ -21,8 +22,8 @@ pub struct Args {
     #[command(flatten)]
     log: LogArgs,
     /// Behaviour policy of the MudWorld dataset
-    #[arg(long, value_enum, default_value_t = Data::DownRight)]
-    data: Data,
+    #[arg(long, value_parser = behaviours(), default_value = "down-right")]
+    data: Behaviour,
     /// Seed of the MudWorld layout and dataset, and of the bootstrap
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -43,8 +44,8 @@ pub struct Args {
     omega_v: f64,
     /// The solver; all but `bellman` assemble the whole program, and `highs` needs a build with
     /// `--features highs`
-    #[arg(long, value_enum, default_value_t = SolverName::Bellman)]
-    solver: SolverName,
+    #[arg(long, value_parser = solvers(), default_value = "bellman")]
+    solver: Solver,
     /// Also write the linear program as an MPS file
     #[arg(long, value_name = "FILE")]
     mps: Option<PathBuf>,
@@ -103,41 +104,19 @@ fn bin(text: &str) -> Result<(String, usize), String> {
     Ok((column.to_owned(), parts))
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Data {
-    /// 2,000 episodes that go down or right at random
-    DownRight,
-    /// 300 near-optimal episodes from all over the grid
-    EpsGreedy,
+fn behaviours() -> impl TypedValueParser<Value = Behaviour> {
+    choices([
+        ("down-right", Behaviour::DownRight, "2,000 episodes that go down or right at random"),
+        ("eps-greedy", Behaviour::EpsGreedy, "300 near-optimal episodes from all over the grid"),
+    ])
 }
 
-impl From<Data> for Behaviour {
-    fn from(data: Data) -> Self {
-        match data {
-            Data::DownRight => Behaviour::DownRight,
-            Data::EpsGreedy => Behaviour::EpsGreedy,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum SolverName {
-    /// Policy iteration, duals from the occupancy flow
-    Bellman,
-    /// An interior-point method on the assembled program
-    InteriorPoint,
-    /// HiGHS on the assembled program
-    Highs,
-}
-
-impl From<SolverName> for Solver {
-    fn from(name: SolverName) -> Self {
-        match name {
-            SolverName::Bellman => Solver::Bellman,
-            SolverName::InteriorPoint => Solver::InteriorPoint,
-            SolverName::Highs => Solver::Highs,
-        }
-    }
+fn solvers() -> impl TypedValueParser<Value = Solver> {
+    choices([
+        ("bellman", Solver::Bellman, "Policy iteration, duals from the occupancy flow"),
+        ("interior-point", Solver::InteriorPoint, "An interior-point method on the assembled program"),
+        ("highs", Solver::Highs, "HiGHS on the assembled program"),
+    ])
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -167,14 +146,10 @@ fn log(args: &Args) -> Result<(), Failure> {
     let outputs = LogOutputs::new(args.out.as_deref(), log.report.as_deref())?;
     let run = LogRun::new(&args.input, &columns, &question, &outputs)?;
     run.write(&outputs)?;
-    for warning in &run.report.warnings {
-        warn!("{warning}");
-    }
-    if args.json {
-        output::print_json(&run.report)
-    } else {
-        print(&run.report, [("policy in", &args.out), ("page in", &args.log.report)])
-    }
+    run.summary.warnings.iter().for_each(|warning| warn!("{warning}"));
+    output::show(args.json, &run.summary, || {
+        text(&run.summary, [("policy in", &args.out), ("page in", &args.log.report)])
+    })
 }
 
 fn program(args: &Args) -> Result<(), Failure> {
@@ -188,30 +163,22 @@ fn program(args: &Args) -> Result<(), Failure> {
     album_tabular::check_gamma(args.gamma)?;
     let world = (name == "mudworld").then(|| mudworld(args.size, args.seed)).transpose()?;
     let data = match &world {
-        Some(world) => world.dataset(args.data.into(), args.gamma)?,
+        Some(world) => world.dataset(args.data, args.gamma)?,
         None => read_program(input)?,
     };
     let weights = (args.omega_q, args.omega_v);
-    let mut solved =
-        SolvedProgram::new(&name, &data, world.as_ref(), (args.gamma, k), weights, args.solver.into())?;
+    let mut solved = SolvedProgram::new(&name, &data, world.as_ref(), (args.gamma, k), weights, args.solver)?;
     solved.write(args.mps.as_deref(), args.out.as_deref())?;
-    for warning in &solved.report.warnings {
-        warn!("{warning}");
-    }
-    if args.json {
-        output::print_json(&solved.report)
-    } else {
-        print(&solved.report, [("program in", &args.mps), ("solution in", &args.out)])
-    }
+    solved.summary.warnings.iter().for_each(|warning| warn!("{warning}"));
+    output::show(args.json, &solved.summary, || {
+        text(&solved.summary, [("program in", &args.mps), ("solution in", &args.out)])
+    })
 }
 
-/// Prints the report and the names of the files that were written.
-fn print(report: &dyn Display, files: [(&str, &Option<PathBuf>); 2]) -> Result<(), Failure> {
-    let mut text = report.to_string();
-    for (name, path) in files {
-        if let Some(path) = path {
-            text += &format!("\n{name:>15}  {}", path.display());
-        }
-    }
-    output::print(&text)
+/// The summary, and the names of the files that were written.
+fn text(summary: &dyn Display, files: [(&str, &Option<PathBuf>); 2]) -> String {
+    let named = |(name, path): (&str, &Option<PathBuf>)| {
+        path.as_ref().map_or_else(String::new, |path| format!("\n{name:>15}  {}", path.display()))
+    };
+    summary.to_string() + &files.map(named).concat()
 }

@@ -1,5 +1,6 @@
 //! Options for what a log does not say by itself.
 
+use crate::choices::choices;
 use album::Error as Failure;
 use album_data::{ActionKind, ColumnMap, Ends, Format, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -20,10 +21,10 @@ pub struct SourceArgs {
     columns: Option<ColumnMap>,
     /// Whether episodes end because the task was over or because the recording was cut, if the columns do not
     /// tell
-    #[arg(long, help_heading = HEADING, value_name = "terminal|timeout", value_parser = ends())]
+    #[arg(long, help_heading = HEADING, value_name = "terminal|timeout", value_parser = choices([("terminal", Ends::Terminal, ""), ("timeout", Ends::Timeout, "")]))]
     ends: Option<Ends>,
     /// Whether integer actions are discrete choices or quantities
-    #[arg(long, help_heading = HEADING, value_name = "discrete|continuous", value_parser = kinds())]
+    #[arg(long, help_heading = HEADING, value_name = "discrete|continuous", value_parser = choices([("discrete", ActionKind::Discrete, ""), ("continuous", ActionKind::Continuous, "")]))]
     actions: Option<ActionKind>,
     /// The smallest and largest action, e.g. `-2,2`, or one pair per action dimension, e.g. `-2,2;0,100`
     /// [default: those of the file, else of its data]
@@ -72,16 +73,6 @@ fn formats() -> impl TypedValueParser<Value = Format> {
         .map(|name| Format::ALL.into_iter().find(|format| format.name() == name).unwrap_or(Format::Npz))
 }
 
-fn ends() -> impl TypedValueParser<Value = Ends> {
-    PossibleValuesParser::new(["terminal", "timeout"])
-        .map(|name| if name == "terminal" { Ends::Terminal } else { Ends::Timeout })
-}
-
-fn kinds() -> impl TypedValueParser<Value = ActionKind> {
-    PossibleValuesParser::new(["discrete", "continuous"])
-        .map(|name| if name == "discrete" { ActionKind::Discrete } else { ActionKind::Continuous })
-}
-
 fn bounds(text: &str) -> Result<Bounds, String> {
     let pair = |text: &str| {
         let (low, high) = text.split_once(',')?;
@@ -93,13 +84,5 @@ fn bounds(text: &str) -> Result<Bounds, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pairs_of_bounds() {
-        assert_eq!(bounds("-2,2"), Ok(Bounds(vec![[-2.0, 2.0]])));
-        assert_eq!(bounds("-2,2;0, 1e2"), Ok(Bounds(vec![[-2.0, 2.0], [0.0, 100.0]])));
-        assert_eq!(bounds("2"), Err("found `2`, expected two numbers such as -2,2".to_owned()));
-    }
-}
+#[path = "../tests/unit/source_args.rs"]
+mod tests;

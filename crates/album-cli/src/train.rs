@@ -1,5 +1,6 @@
 //! `album train` and `album resume`.
 
+use crate::choices::choices;
 use crate::live_line::LiveLine;
 use crate::output;
 use crate::resources::{DeviceArgs, ResourceArgs};
@@ -12,7 +13,8 @@ use album::{Error as Failure, Location, Overrides, Preset, Resolved, Run};
 use album_base::{detail, say, warn};
 use album_envs::EnvSpec;
 use album_train::{Event, StopFlag};
-use clap::{ValueEnum, value_parser};
+use clap::builder::TypedValueParser;
+use clap::value_parser;
 use std::path::PathBuf;
 
 /// Arguments of `album train`.
@@ -78,8 +80,8 @@ pub struct TrainArgs {
     from: Option<PathBuf>,
     /// Also keep the best checkpoint and finish with it: chosen by evaluations, or by the loss on held-out
     /// episodes
-    #[arg(long, value_name = "best")]
-    keep: Option<Keep>,
+    #[arg(long, value_parser = choices([("best", true, "")]), value_name = "best")]
+    keep: Option<bool>,
     /// Stop early once the best checkpoint is this many steps old (needs --keep best)
     #[arg(long, value_name = "STEPS", requires = "keep")]
     patience: Option<u64>,
@@ -88,8 +90,8 @@ pub struct TrainArgs {
     #[arg(long, value_name = "SHARE")]
     holdout: Option<f64>,
     /// Preset to start from [default: own for your own data, small for PointMaze, otherwise paper]
-    #[arg(long, value_enum)]
-    preset: Option<PresetArg>,
+    #[arg(long, value_parser = presets())]
+    preset: Option<Preset>,
     /// TOML file with configuration values; options and --set override it
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
@@ -107,21 +109,13 @@ pub struct TrainArgs {
     json: bool,
 }
 
-/// `--keep`.
-#[derive(Clone, Copy, ValueEnum)]
-enum Keep {
-    Best,
-}
-
-/// `--preset`.
-#[derive(Clone, Copy, ValueEnum)]
-enum PresetArg {
-    /// The published networks, coefficients and schedule, with the values for each environment
-    Paper,
-    /// Small networks and a short schedule, for PointMaze on a CPU
-    Small,
-    /// Robust values for data that nobody has tuned for
-    Own,
+fn presets() -> impl TypedValueParser<Value = Preset> {
+    let paper = "The published networks, coefficients and schedule, with the values for each environment";
+    choices([
+        ("paper", Preset::Paper, paper),
+        ("small", Preset::Small, "Small networks and a short schedule, for PointMaze on a CPU"),
+        ("own", Preset::Own, "Robust values for data that nobody has tuned for"),
+    ])
 }
 
 /// Arguments of `album resume`.
@@ -165,7 +159,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
             train.insert(key.to_owned(), value.into());
         }
     }
-    train.extend(args.keep.map(|Keep::Best| ("keep_best".to_owned(), true.into())));
+    train.extend(args.keep.map(|best| ("keep_best".to_owned(), best.into())));
     train.extend(args.holdout.map(|share| ("holdout".to_owned(), share.into())));
     train.extend(args.precision.clone().map(|precision| ("precision".to_owned(), precision.into())));
     let Resolved { config, overridden, chosen } = config::resolve(&Overrides {
@@ -180,20 +174,12 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         gamma: args.gamma,
         train,
         settings: toml::Table::new(),
-        preset: args.preset.map(|preset| match preset {
-            PresetArg::Paper => Preset::Paper,
-            PresetArg::Small => Preset::Small,
-            PresetArg::Own => Preset::Own,
-        }),
+        preset: args.preset,
         file: args.config.clone().or(args.from.as_ref().map(|run| run.join("config.toml"))),
         set: args.set.clone(),
     })?;
-    for line in overridden {
-        say!("note: {line}");
-    }
-    for line in chosen {
-        say!("chosen from the data: {line}");
-    }
+    overridden.iter().for_each(|line| say!("note: {line}"));
+    chosen.iter().for_each(|line| say!("chosen from the data: {line}"));
     // Opened first, so that a bad device leaves no run directory behind.
     let device = args.device.open()?;
     if args.allow_unbounded

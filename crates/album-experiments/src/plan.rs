@@ -117,11 +117,11 @@ impl Plan {
         }
         let mut places: HashMap<String, usize> = HashMap::new();
         // Resolving thousands of runs takes longer than looking at them, and the seeds of a cell differ in nothing else.
-        let mut cells: HashMap<(usize, String), Cell> = HashMap::new();
+        let mut cells: HashMap<(usize, String), GridCell> = HashMap::new();
         for spec in plan.experiment.select(scale, selection)? {
             let cell = match cells.entry((spec.variant, spec.task.to_string())) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(Cell::resolve(&spec).map_err(|error| match error {
+                Entry::Vacant(new) => new.insert(GridCell::resolve(&spec).map_err(|error| match error {
                     Error::Config(reason) => {
                         let label = &plan.experiment.variants[spec.variant].label;
                         Error::Config(format!("experiment {}, `{label}`: {reason}", plan.experiment.name))
@@ -200,14 +200,14 @@ impl Plan {
 }
 
 /// What the seeds of a variant and a task share.
-struct Cell {
+struct GridCell {
     config: RunConfig,
     /// The configuration as TOML, which names a run, is written once and cut at the seed.
     before_seed: String,
     after_seed: String,
 }
 
-impl Cell {
+impl GridCell {
     fn resolve(spec: &Spec) -> Result<Self, Error> {
         let config = resolve(spec)?;
         // Independent of where the experiment is run.
@@ -216,7 +216,7 @@ impl Cell {
             .split_once(&format!("\nseed = {}\n", spec.seed))
             .ok_or_else(|| Error::Config("the configuration names no seed".into()))?;
         let (before_seed, after_seed) = (format!("{before}\nseed = "), format!("\n{after}"));
-        Ok(Cell { config, before_seed, after_seed })
+        Ok(GridCell { config, before_seed, after_seed })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::plan::{Plan, PlannedRun};
 use crate::results::{Pace, Results, State};
 use album_base::number::{grouped, seconds};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -178,6 +178,13 @@ impl<'a> Status<'a> {
             report: report.map(Path::to_path_buf),
             runs: self.rows.iter().map(run).collect(),
         }
+    }
+}
+
+/// As [`Status::json`], put together only where it is written: a plan has thousands of runs.
+impl Serialize for Status<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json(None).serialize(serializer)
     }
 }
 

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut files = Vec::new();
     for file in [task.dataset_file(), task.validation_file()] {
         let url = format!("{}/{file}", args.from.trim_end_matches('/'));
-        let mut progress = Progress::new(&file);
+        let mut progress = DownloadBar::new(&file);
         let fetched = fetch(&url, &folder.join(&file), options, &check, &mut |event| progress.show(event));
         progress.bar.finish_and_clear();
         let fetched = fetched?;
@@ -82,15 +82,15 @@ fn exit_on_signals() -> Result<(), Failure> {
 }
 
 /// A bar on a terminal, an occasional line elsewhere.
-struct Progress {
+struct DownloadBar {
     bar: ProgressBar,
     lines: Lines,
 }
 
-impl Progress {
+impl DownloadBar {
     fn new(file: &str) -> Self {
         let bar = progress::bar(0, Amount::UnknownBytes).with_prefix(file.to_owned());
-        Progress { bar, lines: Lines::every(Duration::from_secs(10)) }
+        DownloadBar { bar, lines: Lines::every(Duration::from_secs(10)) }
     }
 
     fn show(&mut self, event: Event) {

@@ -1,5 +1,6 @@
 //! `album data record`.
 
+use crate::choices::choices;
 use crate::output;
 use crate::resources::ResourceArgs;
 use album::Error as Failure;
@@ -8,6 +9,7 @@ use album_base::progress::{self, Amount};
 use album_envs::EnvSpec;
 use album_envs::rollouts::Progress;
 use album_train::StopFlag;
+use clap::builder::TypedValueParser;
 use std::num::NonZero;
 use std::path::PathBuf;
 
@@ -43,8 +45,8 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     out: PathBuf,
     /// Format of the output
-    #[arg(long, value_enum, default_value_t = Format::Npz)]
-    format: Format,
+    #[arg(long, value_parser = layouts(), default_value = "npz")]
+    format: Layout,
     #[command(flatten)]
     resources: ResourceArgs,
     /// Print one JSON object on standard output
@@ -52,12 +54,11 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
-    /// One npz file with a row for each transition
-    Npz,
-    /// A Minari dataset folder (HDF5)
-    Minari,
+fn layouts() -> impl TypedValueParser<Value = Layout> {
+    choices([
+        ("npz", Layout::Npz, "One npz file with a row for each transition"),
+        ("minari", Layout::Minari, "A Minari dataset folder (HDF5)"),
+    ])
 }
 
 /// Runs `album data record`.
@@ -71,10 +72,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         max_steps: args.max_steps,
         seed: args.seed,
         out: args.out.clone(),
-        layout: match args.format {
-            Format::Npz => Layout::Npz,
-            Format::Minari => Layout::Minari,
-        },
+        layout: args.format,
         resources: args.resources.get(),
     };
     let bar = progress::bar(args.episodes.get() as u64, Amount::Count).with_prefix("episodes");

@@ -4,6 +4,7 @@ mod screen;
 mod slurm;
 
 use crate::bench;
+use crate::choices::choices;
 use crate::output;
 use crate::resources::ResourceArgs;
 use crate::{train, verify};
@@ -15,6 +16,7 @@ use album_experiments::{
 };
 use album_train::StopFlag;
 use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use screen::Screen;
 use slurm::SlurmArgs;
 use std::collections::BTreeSet;
@@ -31,8 +33,8 @@ pub struct Args {
     #[arg(long)]
     list: bool,
     /// The budget: which tasks, how many seeds and steps
-    #[arg(long, value_enum, default_value_t = Size::Small)]
-    scale: Size,
+    #[arg(long, value_parser = scales(), default_value = "small")]
+    scale: Scale,
     /// Restrict to these tasks: OGBench names, or environments such as cube-single-play
     #[arg(long, num_args = 1.., value_delimiter = ',')]
     tasks: Vec<String>,
@@ -82,13 +84,11 @@ pub struct Args {
     slurm: SlurmArgs,
 }
 
-/// `--scale`.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Size {
-    /// PointMaze in minutes on two cores
-    Small,
-    /// The paper's tasks, seeds and steps
-    Paper,
+fn scales() -> impl TypedValueParser<Value = Scale> {
+    choices([
+        ("small", Scale::Small, "PointMaze in minutes on two cores"),
+        ("paper", Scale::Paper, "The paper's tasks, seeds and steps"),
+    ])
 }
 
 /// `--executor`.
@@ -112,17 +112,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             return output::show(args.json, &all, || all.to_string());
         }
     };
-    let scale = match args.scale {
-        Size::Small => Scale::Small,
-        Size::Paper => Scale::Paper,
-    };
     let seeds: BTreeSet<u64> = args.seeds.iter().cloned().flatten().collect();
     let selection = Selection {
         tasks: args.tasks.clone(),
         seeds: seeds.into_iter().collect(),
         variants: args.variants.clone(),
     };
-    let request = Request { experiment: name.clone(), scale, selection };
+    let request = Request { experiment: name.clone(), scale: args.scale, selection };
     let plan = request.plan()?;
     // Cluster jobs start in other directories, so the path must be absolute.
     let results = Results::at(&match args.executor {
@@ -132,12 +128,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let resources = args.resources.get();
     if args.status {
         let status = Status::read(&plan, &results);
-        // With thousands of runs, only what is printed is put together.
-        return if args.json {
-            output::print_json(&status.json(None))
-        } else {
-            output::print(&status.text())
-        };
+        return output::show(args.json, &status, || status.text());
     }
     if let Some(id) = &args.run {
         let run = plan.find(id)?;

@@ -13,7 +13,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct LogRun {
     /// The summary.
-    pub report: LogReport,
+    pub summary: LogSummary,
     /// The log.
     pub log: Log,
     /// The policy and its values.
@@ -22,7 +22,7 @@ pub struct LogRun {
 
 /// The summary of a solved log; the JSON object of `album solve` on a log.
 #[derive(Debug, Serialize)]
-pub struct LogReport {
+pub struct LogSummary {
     /// The files.
     pub input: Vec<String>,
     /// The discount factor.
@@ -157,7 +157,7 @@ impl LogRun {
         actions.sort_unstable();
         actions.dedup();
         let intervals = advice.intervals.as_ref();
-        let report = LogReport {
+        let summary = LogSummary {
             input: files.iter().map(|file| file.display().to_string()).collect(),
             gamma: question.gamma,
             min_count: question.min_count,
@@ -182,7 +182,7 @@ impl LogRun {
             seconds_solution: start.elapsed().as_secs_f64(),
             warnings: log.warnings.iter().cloned().chain(misfit(&advice)).collect(),
         };
-        Ok(Self { report, log, advice })
+        Ok(Self { summary, log, advice })
     }
 
     /// Writes the policy and the page; both are complete before either replaces a file.

@@ -5,9 +5,9 @@ mod page;
 mod program;
 mod text;
 
-pub use log::{LogOutputs, LogReport, LogRun};
+pub use log::{LogOutputs, LogRun, LogSummary};
 pub use page::page;
-pub use program::{ProgramReport, Sandwich, SolvedProgram, mudworld, read_program};
+pub use program::{ProgramSummary, Sandwich, SolvedProgram, mudworld, read_program};
 
 use crate::Error;
 use album_base::files;

@@ -12,7 +12,7 @@ const SHOWN: usize = 30;
 
 /// The HTML report of a log's policy.
 pub fn page(run: &LogRun) -> Page {
-    let r = &run.report;
+    let r = &run.summary;
     let mut page = Page::new("The best policy in a log").callout(verdict(run).0, verdict(run).1);
     for warning in &r.warnings {
         page = page.callout(Status::Neutral, warning.clone());
@@ -57,7 +57,7 @@ pub fn page(run: &LogRun) -> Page {
 }
 
 fn verdict(run: &LogRun) -> (Status, String) {
-    let r = &run.report;
+    let r = &run.summary;
     let states = |n: usize| format!("{} of {} states", grouped(n as i64), grouped(r.states as i64));
     match (r.certain, r.improvement_interval) {
         (Some(certain), Some(improvement)) => {
@@ -214,12 +214,12 @@ fn reading(run: &LogRun) -> Vec<String> {
          outcome, acting differently will not bring this gain."
             .to_owned(),
     ];
-    if run.report.min_count > 1 {
+    if run.summary.min_count > 1 {
         items.push(format!(
             "Actions with fewer than {} rows are not recommended; where no action has that many ({} states), the policy \
              keeps the recorded mix.",
-            run.report.min_count,
-            grouped(run.report.unsupported as i64)
+            run.summary.min_count,
+            grouped(run.summary.unsupported as i64)
         ));
     }
     items

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// The summary of a solved program; the JSON object of `album solve`.
 #[derive(Debug, Serialize)]
-pub struct ProgramReport {
+pub struct ProgramSummary {
     /// The file or world.
     pub input: String,
     /// The solver's name.
@@ -93,7 +93,7 @@ pub struct Sandwich {
 #[derive(Debug)]
 pub struct SolvedProgram {
     /// The summary.
-    pub report: ProgramReport,
+    pub summary: ProgramSummary,
     /// The data as an empirical MDP.
     pub empirical: EmpiricalMdp,
     /// Primal and dual solution.
@@ -120,7 +120,7 @@ impl SolvedProgram {
         let (max_dual_b, max_dual_e) = solution.penalty_thresholds();
         let (seconds_solution, seconds_certificate) =
             (solution.solve_time.as_secs_f64(), solution.certificate_time.as_secs_f64());
-        let report = ProgramReport {
+        let summary = ProgramSummary {
             input: input.to_owned(),
             solver: solver.name(),
             gamma,
@@ -149,14 +149,14 @@ impl SolvedProgram {
             sandwich: Sandwich::new(sandwich::compare(&empirical, &solution.q, world)?, world.is_some()),
             warnings: warnings(data),
         };
-        Ok(Self { report, empirical, solution, weights })
+        Ok(Self { summary, empirical, solution, weights })
     }
 
     /// Writes the program and the solution; both are complete before either replaces a file.
     pub fn write(&mut self, mps: Option<&Path>, npz: Option<&Path>) -> Result<(), Error> {
-        let lblp = Lblp::of_data(&self.empirical, self.weights.0, self.weights.1, self.report.k)?;
+        let lblp = Lblp::of_data(&self.empirical, self.weights.0, self.weights.1, self.summary.k)?;
         let program = mps.map(|_| lblp.assemble()).transpose()?;
-        self.report.nonzeros = program.as_ref().map(|program| program.matrix.nonzeros());
+        self.summary.nonzeros = program.as_ref().map(|program| program.matrix.nonzeros());
         let mps = match mps.zip(program.as_ref()) {
             Some((path, program)) => Some((path, write_mps(path, &lblp, program, &self.empirical)?)),
             None => None,

@@ -1,11 +1,11 @@
 //! The text form of the results.
 
-use super::{LogReport, ProgramReport};
+use super::{LogSummary, ProgramSummary};
 use album_base::number::{compact, grouped, seconds};
 use album_tabular::log::Interval;
 use std::fmt;
 
-impl fmt::Display for LogReport {
+impl fmt::Display for LogSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let r = self;
         let count = |n: usize| grouped(n as i64);
@@ -64,7 +64,7 @@ impl fmt::Display for LogReport {
     }
 }
 
-impl fmt::Display for ProgramReport {
+impl fmt::Display for ProgramSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let r = self;
         let count = |n: usize| grouped(n as i64);

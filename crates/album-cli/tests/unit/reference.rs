@@ -1,5 +1,5 @@
 //! The command-line reference of the book, from the same definitions as `--help`.
-//! After a change, `ALBUM_BLESS=1 cargo test -p album-cli --bins reference` rewrites docs/cli.md.
+//! After a change, `ALBUM_BLESS=1 cargo test -p album-cli reference` rewrites docs/cli.md.
 
 use crate::{Cli, help};
 use clap::builder::StyledStr;
