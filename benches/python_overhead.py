@@ -28,7 +28,7 @@ steps = int(sys.argv[3]) if len(sys.argv) > 3 else 2000
 FIT = """
 import sys, album_rl as al
 data = al.Dataset.load("walk.npz")
-agent = al.Album(hidden=(64, 64), k=5, seed=3).fit(data, steps=int(sys.argv[1]), holdout=0.1, threads=1)
+agent = al.Album(hidden=(256, 256), k=5, seed=3).fit(data, steps=int(sys.argv[1]), holdout=0.1, threads=1)
 print(agent.weights_sha256)
 """
 
@@ -59,7 +59,7 @@ def by_python(folder, steps):
 
 def by_command(folder, steps):
     options = "--holdout 0.1 --seed 3 --threads 1 --json --out".split() + [tempfile.mkdtemp(dir=folder) + "/run"]
-    settings = ["--set", "hidden=[64,64]", "--set", "k=5", "--steps", str(steps)]
+    settings = ["--set", "hidden=[256,256]", "--set", "k=5", "--steps", str(steps)]
     seconds, said = processor_seconds([album, "train", "--data", "walk.npz", *options, *settings], folder)
     return seconds, json.loads(said)["weights_sha256"]
 
