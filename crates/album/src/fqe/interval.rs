@@ -25,6 +25,12 @@ impl Estimate {
             ..self
         }
     }
+
+    /// Widens the interval on the side of the error that the same estimator made for the behaviour, whose return is
+    /// known: an estimator that is too high there may be so here.
+    pub(crate) fn with_gap(self, gap: f64) -> Self {
+        Estimate { low: self.low - gap.max(0.0), high: self.high + (-gap).max(0.0), ..self }
+    }
 }
 
 /// Values per episode (rows) and ensemble member (columns).
@@ -137,6 +143,9 @@ mod tests {
         let unseen = Unseen { weight: 0.1, below: 1.0, above: 2.0, walked: 0.0 };
         assert_eq!(estimate.widened(-3.0, &unseen), Estimate { mean: 5.0, low: 1.0, high: 8.0 });
         assert_eq!(estimate.widened(0.5, &unseen), Estimate { mean: 5.0, low: 3.0, high: 8.0 });
+        // The behaviour was estimated too high, or too low.
+        assert_eq!(estimate.with_gap(0.5), Estimate { mean: 5.0, low: 3.5, high: 6.0 });
+        assert_eq!(estimate.with_gap(-0.5), Estimate { mean: 5.0, low: 4.0, high: 6.5 });
     }
 
     #[test]

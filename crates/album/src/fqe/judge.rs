@@ -202,7 +202,7 @@ impl<'d> Judge<'d> {
             transitions: data.len(),
             ensemble,
             updates,
-            policy: estimate.widened(apart, &unseen),
+            policy: estimate.widened(apart, &unseen).with_gap(facts.gap()),
             behaviour: self.behaviour,
             difference: facts.difference,
             diagnostics: Diagnostics {

@@ -1,6 +1,7 @@
 //! The rule that turns the estimates into a verdict.
 
 use super::interval::Estimate;
+use album_base::number::significant;
 use serde::{Deserialize, Serialize};
 
 /// Whether the policy is better than the recorded behaviour.
@@ -76,8 +77,9 @@ impl Facts {
         }
         if !gap.is_finite() || gap > width.max(TOLERANCE * scale) {
             let why = format!(
-                "the estimated value of the behaviour is {:.4} and its observed return {:.4}",
-                self.estimated.mean, self.observed
+                "the estimated value of the behaviour is {} and its observed return {}",
+                short(self.estimated.mean),
+                short(self.observed)
             );
             return (Verdict::NotCalibrated, why);
         }
@@ -90,7 +92,11 @@ impl Facts {
         }
         let Estimate { mean, low, high } = self.difference;
         let told = format!(
-            "policy minus behaviour is {mean:.4} (95 % interval {low:.4} to {high:.4}), the calibration gap {gap:.4}"
+            "policy minus behaviour is {} (95 % interval {} to {}), the calibration gap {}",
+            short(mean),
+            short(low),
+            short(high),
+            short(gap)
         );
         match () {
             () if low > gap => (Verdict::Better, told),
@@ -98,6 +104,11 @@ impl Facts {
             () => (Verdict::CannotTell, told),
         }
     }
+}
+
+/// A number as the table of the report has it.
+fn short(x: f64) -> String {
+    significant(x, 4)
 }
 
 #[cfg(test)]
