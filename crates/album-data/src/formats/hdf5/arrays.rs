@@ -123,6 +123,13 @@ impl Array {
         size * self.field.width
     }
 
+    /// Size of a decoded chunk; 0 if the array is in one piece.
+    pub fn chunk_bytes(&self) -> usize {
+        let axes = self.dataset.chunks().unwrap_or_default();
+        let numbers = axes.iter().map(|&axis| axis as usize).reduce(usize::saturating_mul).unwrap_or(0);
+        numbers.saturating_mul(self.dataset.raw_element_size().unwrap_or(8))
+    }
+
     /// A reader of rows from first to last.
     pub fn rows_in_order(&self, place: &Place) -> Result<RowsInOrder<'_>, DataError> {
         // Only numbers whose bytes need no conversion.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::arrays::{Array, arrays};
-use super::{damaged, open};
+use super::{MAX_CACHE_BYTES, damaged, open_with_cache};
 use crate::error::{DataError, Place};
 use crate::parallel::{parallel, threads};
 use crate::source::log::{Facts, Field, LogFile, Part, Stop, Values, Visit, part_rows};
@@ -20,9 +20,14 @@ pub(crate) struct FlatTable {
 impl FlatTable {
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let place = Place::file(path);
-        let root = open(path)?.root_group().map_err(|e| damaged(&place, &e))?;
-        let mut warnings = Vec::new();
-        let mut all = arrays(&root, &place, &mut warnings)?;
+        let all_arrays = |cache: usize| {
+            let root = open_with_cache(path, cache)?.root_group().map_err(|e| damaged(&place, &e))?;
+            let mut warnings = Vec::new();
+            Ok::<_, DataError>((arrays(&root, &place, &mut warnings)?, warnings))
+        };
+        // Enough for the chunks at the edges of the parts that are read together.
+        let edges = all_arrays(0)?.0.iter().map(Array::chunk_bytes).fold(0, usize::saturating_add);
+        let (mut all, mut warnings) = all_arrays(edges.saturating_mul(threads() + 1).min(MAX_CACHE_BYTES))?;
         let is_action = |array: &&Array| array.field.name.to_lowercase().starts_with("act");
         let Some(rows) = all.iter().find(is_action).or(all.first()).map(|array| array.rows) else {
             return Err(DataError::NoTransitions { place });

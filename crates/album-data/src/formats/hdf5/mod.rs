@@ -18,6 +18,8 @@ use crate::formats::file::open_regular;
 
 /// Maximum size of a chunk after decompression.
 const MAX_CHUNK_BYTES: usize = 256 << 20;
+/// Maximum size of all decoded chunks that are kept.
+const MAX_CACHE_BYTES: usize = 64 << 20;
 /// Maximum size of a single read.
 const MAX_READ_BYTES: usize = 1 << 30;
 
@@ -33,7 +35,13 @@ pub(crate) enum Layout {
 }
 
 pub(crate) fn open(path: &Path) -> Result<Hdf5File, DataError> {
+    open_with_cache(path, MAX_CACHE_BYTES)
+}
+
+/// Opens a file that keeps at most this many bytes of decoded chunks.
+fn open_with_cache(path: &Path, cache: usize) -> Result<Hdf5File, DataError> {
     let options = OpenOptions::default()
+        .with_chunk_cache_bytes(cache)
         .with_max_chunk_bytes(MAX_CHUNK_BYTES)
         .with_max_read_bytes(MAX_READ_BYTES)
         .with_max_object_header_bytes(16 << 20);
