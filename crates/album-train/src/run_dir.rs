@@ -54,6 +54,12 @@ impl RunDir {
         Ok(run)
     }
 
+    /// Refuses a place where [`RunDir::create`] would find something. What a run leaves that died while being created is
+    /// nothing.
+    pub fn check_new(path: &Path) -> Result<(), TrainError> {
+        if path.is_dir() { refuse_content(path) } else { Ok(()) }
+    }
+
     /// Opens a run directory to resume, and cleans up after an interrupted save.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, TrainError> {
         let path = path.into();
@@ -203,6 +209,7 @@ mod tests {
         fs::create_dir(&stillborn).unwrap();
         fs::write(stillborn.join(LOCK), "1\n").unwrap();
         fs::write(stillborn.join(".config.toml.1-0-2.tmp"), "se").unwrap();
+        RunDir::check_new(&stillborn).unwrap();
         drop(RunDir::create(&stillborn, "seed = 2\n").unwrap());
         assert_eq!(names(&stillborn).unwrap(), ["checkpoints", "config.toml", "run.lock"]);
 
@@ -212,6 +219,8 @@ mod tests {
         let message = RunDir::create(&foreign, "").unwrap_err().to_string();
         assert!(message.contains("thesis.tex") && message.contains("album resume"), "{message}");
         assert_eq!(names(&foreign).unwrap(), ["thesis.tex"]);
+        RunDir::check_new(&foreign).unwrap_err();
+        RunDir::check_new(&dir.path().join("nowhere")).unwrap();
     }
 
     #[test]

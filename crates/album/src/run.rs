@@ -311,7 +311,7 @@ pub fn copy(run: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Refuses a place where there is something.
-pub(crate) fn refuse_content(path: &Path) -> Result<(), Error> {
+fn refuse_content(path: &Path) -> Result<(), Error> {
     if let Some(found) = path.read_dir().ok().and_then(|mut inside| inside.next()) {
         let found = found.map_err(Error::io(path))?.file_name().to_string_lossy().into_owned();
         return Err(TrainError::NotEmpty { path: path.to_path_buf(), found }.into());

@@ -4,9 +4,9 @@
 use crate::config::RunConfig;
 use crate::error::Error;
 use crate::resources::Resources;
-use crate::run::{Finished, Run, default_directory, refuse_content};
+use crate::run::{Finished, Run, default_directory};
 use crate::track::{Target, Tracker};
-use album_train::{Event, RunResult, StopFlag};
+use album_train::{Event, RunDir, RunResult, StopFlag};
 use album_xla::{Device, DeviceName, Group};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub fn begin(
             Some(out) => out.to_path_buf(),
             None => default_directory(&config),
         };
-        refuse_content(&path)?;
+        RunDir::check_new(&path)?;
         planned.push((config, path));
     }
     let mut runs: Vec<Run> = Vec::new();

@@ -1,6 +1,6 @@
 //! People's own data: from a file to a policy that beats those who recorded it, without any environment.
 
-use album::{Differences, Fit, Overrides, Problem, Resources, Run, Trained, config};
+use album::{Differences, Fit, Overrides, Problem, Resources, Run, Trained, config, together};
 use album_agents::{Agent, Moment};
 use album_base::rng;
 use album_data::columns::import_source;
@@ -208,7 +208,14 @@ fn a_run_killed_in_its_first_moment_is_resumed_as_it_began() {
             ..Overrides::default()
         };
         let config = config::resolve(&overrides).unwrap().config;
-        let mut begun = Run::begin(config, &out, false, &Resources::default()).unwrap();
+        if killed {
+            // Once even before its configuration.
+            std::fs::create_dir(&out).unwrap();
+            std::fs::write(out.join("run.lock"), "1\n").unwrap();
+            std::fs::write(out.join(".config.toml.1-0-2.tmp"), "se").unwrap();
+        }
+        let mut runs = together::begin(&config, 1, Some(&out), false, &Resources::default()).unwrap();
+        let mut begun = runs.remove(0);
         if killed {
             drop(begun);
             std::fs::remove_file(out.join("names.json")).unwrap();
