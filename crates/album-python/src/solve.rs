@@ -9,7 +9,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Solves the program of numbered states and actions. Returns arrays by name, and the report as JSON.
+/// Solves the program of numbered states and actions. Returns arrays by name, and the summary as JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the keywords of solve, which Python has named")]
 pub fn solve<'py>(
@@ -35,7 +35,7 @@ pub fn solve<'py>(
         check_gamma(gamma)?;
         SolvedProgram::new("arrays in memory", &data, None, (gamma, k), weights, Solver::Bellman)
     });
-    let SolvedProgram { report, empirical, solution, .. } = solved.map_err(|e| raise(py, e))?;
+    let SolvedProgram { summary, empirical, solution, .. } = solved.map_err(|e| raise(py, e))?;
     let found = PyDict::new(py);
     let (states, pairs) = (solution.v.len(), solution.q.len());
     found.set_item("states", column(py, empirical.state_labels[..states].to_vec()))?;
@@ -49,5 +49,5 @@ pub fn solve<'py>(
     for (name, duals) in [("b", duals.b), ("e", duals.e), ("kq", duals.kq), ("kv", duals.kv)] {
         found.set_item(format!("dual_{name}"), column(py, duals))?;
     }
-    Ok((found, json(&report)?))
+    Ok((found, json(&summary)?))
 }

@@ -178,5 +178,5 @@ fn what_does_not_fit_is_refused() {
     let error = Seed::new(2).sit(&group).unwrap_err().to_string();
     assert!(error.contains("all 2 places are taken"), "{error}");
     let error = crate::group::check_room(device, u64::MAX).unwrap_err().to_string();
-    assert!(error.contains("without --device-data only batches go there"), "{error}");
+    assert!(error.contains("without --device-data only batches are copied to it"), "{error}");
 }
