@@ -1,5 +1,5 @@
 //! Progress bars on standard error, all in one style, hidden if standard error is not a terminal or
-//! [`console`](crate::console) is quiet.
+//! [`console`] is quiet.
 //!
 //! ```
 //! use album_base::progress::{self, Amount};
