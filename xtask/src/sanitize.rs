@@ -14,7 +14,7 @@ const TESTS: [(&str, &str, &[&str]); 2] = [
 
 pub fn run_task(args: &[String]) -> Result<(), String> {
     if let Some(other) = args.iter().find(|arg| !["--quick", "--if-possible"].contains(&arg.as_str())) {
-        return Err(format!("sanitize: {other}: expected --quick (album-nn only) or --if-possible"));
+        return Err(format!("sanitize: {other}: expected --quick (album-nn under AddressSanitizer only) or --if-possible"));
     }
     let [quick, if_possible] =
         ["--quick", "--if-possible"].map(|option| args.iter().any(|arg| arg == option));
@@ -24,7 +24,9 @@ pub fn run_task(args: &[String]) -> Result<(), String> {
         eprintln!("SKIPPED {reason}");
         return if if_possible { model } else { model.and(Err(reason.into())) };
     }
-    for sanitizer in ["address", "thread"] {
+    // What ThreadSanitizer reports of locks that it cannot see depends on timing: for a person to judge, not for CI.
+    let sanitizers: &[&str] = if quick { &["address"] } else { &["address", "thread"] };
+    for &sanitizer in sanitizers {
         for (folder, package, filter) in TESTS {
             // Tests that read mapped columns start no threads, and all that they depend on is compiled for them.
             if package != "album-data" || (sanitizer == "address" && !quick) {
