@@ -41,7 +41,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   power         the states that a power cut may leave on the disk during a run, an import and a page, one after the
                 other: power [--states N]. Needs strace
   sanitize      unsafe code under AddressSanitizer and ThreadSanitizer (needs a nightly toolchain), and loom's model of
-                the thread pool: sanitize [--quick] [--if-possible]; --quick leaves out mapped columns
+                the thread pool: sanitize [--quick] [--if-possible]; --quick is AddressSanitizer on album-nn alone
   neon          album-nn's tests on an emulated Arm processor, and its bits compared with this one's. Takes compiler and
                 emulator from Debian 12's packages (unpacked under target/neon): neon [--if-possible]
   soak          everything in turns for --minutes N (default 120) under a memory limit: memory, descriptors, threads

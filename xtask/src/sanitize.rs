@@ -14,7 +14,9 @@ const TESTS: [(&str, &str, &[&str]); 2] = [
 
 pub fn run_task(args: &[String]) -> Result<(), String> {
     if let Some(other) = args.iter().find(|arg| !["--quick", "--if-possible"].contains(&arg.as_str())) {
-        return Err(format!("sanitize: {other}: expected --quick (album-nn under AddressSanitizer only) or --if-possible"));
+        return Err(format!(
+            "sanitize: {other}: expected --quick (album-nn under AddressSanitizer only) or --if-possible"
+        ));
     }
     let [quick, if_possible] =
         ["--quick", "--if-possible"].map(|option| args.iter().any(|arg| arg == option));
