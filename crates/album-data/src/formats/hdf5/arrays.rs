@@ -72,6 +72,11 @@ fn collect(
     Ok(())
 }
 
+/// Bytes that an array of f32 takes in memory; a file may claim any shape.
+fn memory(rows: usize, width: usize) -> u64 {
+    (rows as u64).saturating_mul(4).saturating_mul(width as u64)
+}
+
 impl Array {
     /// The array, or a sentence that says why it is skipped. Scalars are skipped silently.
     fn new(name: String, dataset: Dataset, place: &Place) -> Result<Result<Self, Option<String>>, DataError> {
@@ -101,7 +106,7 @@ impl Array {
             return Ok(Err(None));
         }
         let limits = Limits::default();
-        let bytes = (rows as u64).saturating_mul(4 * width as u64);
+        let bytes = memory(rows, width);
         // Unwritten chunks take no space in the file but do in memory, so a small file can claim a huge
         // array.
         let file = std::fs::metadata(&place.file).map_or(u64::MAX, |metadata| metadata.len());
@@ -284,7 +289,13 @@ fn half(bits: u16) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::half;
+    use super::{half, memory};
+
+    #[test]
+    fn shapes_that_lie_have_a_size() {
+        assert_eq!(memory(10, 3), 120);
+        assert_eq!(memory(1, usize::MAX), u64::MAX);
+    }
 
     #[test]
     fn halves() {
