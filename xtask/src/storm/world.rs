@@ -49,8 +49,11 @@ def line():
     return Line()
 "#;
 
-/// Trains in Python, keeps the run, and evaluates it.
-const FIT: &str = r#"import sys
+/// Trains in Python and keeps the run. A saved run is complete, even if its process was killed afterwards.
+const FIT: &str = r#"import os
+import sys
+if os.path.exists(sys.argv[2]):
+    sys.exit(0)
 import album_rl as al
 data = al.Dataset.load(sys.argv[1])
 agent = al.Iql(seed=3, hidden=(8, 8), batch_size=8).fit(data, steps=400, holdout=0.3, threads=1)
