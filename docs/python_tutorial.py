@@ -23,7 +23,7 @@ print(data.inspect())  # what the data is, and what looks wrong with it
 agent = al.Album(hidden=(64, 64), seed=0).fit(data, steps=3000, holdout=0.1)
 print("a cold room heats by", agent.predict([12.0, 8.0]), "a warm one by", agent.predict([25.0, 8.0]))
 print("values", agent.value([[12.0, 8.0], [20.0, 8.0]]))
-print(agent.fqe(updates=1000))  # is it better than what was logged?
+print(agent.fqe(updates=1000))  # better than what was logged? So short a fit is not calibrated: leave `updates` out
 
 agent.save("heater")  # a run directory: `album report`, `album eval`, al.load("heater")
 print(agent.export("heater.onnx")["inputs"])  # for any runtime that reads ONNX
