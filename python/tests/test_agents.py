@@ -277,7 +277,7 @@ def test_an_environment_in_process(data):
     with pytest.raises(al.EnvError, match="the motor is hot") as raised:
         agent.fit(data, steps=60, env=Line(gymnasium, broken=True), eval_every=30)
     assert isinstance(raised.value.__cause__.__cause__, RuntimeError)
-    with pytest.raises(al.EnvError, match="observations of 4 numbers"):
+    with pytest.raises(al.EnvError, match="observations of dimension 4"):
         agent.fit(data, steps=60, env=gymnasium.make("CartPole-v1"))
     with pytest.raises(al.EnvError, match="without observation_space"):
         agent.fit(data, steps=60, env=object())

@@ -63,7 +63,7 @@ def test_later_changes_of_the_arrays_change_nothing(arrays):
         (lambda a: a.update(rewards=a["rewards"].astype(complex)), "rewards: found dtype complex"),
         (lambda a: a.update(rewards=3.0), "rewards: found a single number"),
         (lambda a: a.update(observations=[[1.0], [1.0, 2.0]]), "observations"),
-        (lambda a: a.update(rewards=np.zeros((2000, 2))), "rewards of 2 numbers, expected one"),
+        (lambda a: a.update(rewards=np.zeros((2000, 2))), "rewards of dimension 2, expected one"),
         (lambda a: a.update(timeouts=np.full(2000, 7)), "timeouts"),
     ],
 )

@@ -86,7 +86,7 @@ impl Blueprint {
         let sizes = |b: &Blueprint| (b.encoding.observation_dim(), b.action_dim);
         let what = if sizes(self) != sizes(found) {
             let ((s, a), (t, b)) = (sizes(found), sizes(self));
-            format!("observations of {s} and actions of {a} numbers; expected {t} and {b}")
+            format!("observations of dimension {s} and actions of dimension {a}; expected {t} and {b}")
         } else if self.action_space != found.action_space {
             format!("the actions of {}; expected {}", told(&found.action_space()), told(&self.action_space()))
         } else if self.encoding != found.encoding {

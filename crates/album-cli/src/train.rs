@@ -21,7 +21,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct TrainArgs {
     /// The OGBench task; leave it out to learn from your own log with --data [default without either:
-    /// pointmaze-medium-navigate-singletask-v0]
+    /// pointmaze-medium-navigate-singletask-task3-v0]
     task: Option<String>,
     /// The algorithm; `album agents` lists them [default: album]
     #[arg(long, value_name = "NAME")]
@@ -182,6 +182,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
     chosen.iter().for_each(|line| say!("chosen from the data: {line}"));
     // Opened first, so that a bad device leaves no run directory behind.
     let device = args.device.open()?;
+    device.iter().try_for_each(|device| device.check(&config))?;
     if args.allow_unbounded
         && let Some(sides) = config.violated_boundedness()?
     {

@@ -67,7 +67,7 @@ impl EnvShape {
             Err(EnvError::OtherSpaces { environment: environment.to_owned(), found, expected })
         };
         if self.observation_dim != observation_dim {
-            let written = |n: usize| format!("observations of {n} numbers");
+            let written = |n: usize| format!("observations of dimension {n}");
             return refuse(written(self.observation_dim), written(observation_dim));
         }
         let same = match (&self.actions, actions) {
@@ -83,7 +83,7 @@ impl EnvShape {
 
 fn words(actions: &ActionSpace) -> String {
     match actions {
-        ActionSpace::Continuous { low, .. } => format!("continuous actions of {} numbers", low.len()),
+        ActionSpace::Continuous { low, .. } => format!("continuous actions of dimension {}", low.len()),
         ActionSpace::Discrete { n } => format!("{n} discrete actions"),
     }
 }

@@ -2,13 +2,14 @@
 //! process needs no options and does not expand the experiment again.
 
 use crate::experiment::Command;
-use crate::plan::{PlannedRun, Request, Work};
+use crate::plan::{PlannedRun, Request, Work, with_seed};
 use crate::results::{FailureNote, Results, State, write_json};
 use album::{Error, Resources, config};
 use album_base::files::{self, Links};
 use album_train::{RunDir, TrainError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A job.
@@ -47,9 +48,9 @@ impl Job {
             Job::Run(PlannedRun { id, work: Work::Command(command) }) => {
                 JobWork::Command { id: id.clone(), command: command.clone() }
             }
-            Job::Run(PlannedRun { id, work: Work::Train { config, allow_unbounded } }) => JobWork::Train {
+            Job::Run(PlannedRun { id, work: Work::Train { cell, seed, allow_unbounded } }) => JobWork::Train {
                 id: id.clone(),
-                config: config.to_toml()?,
+                config: with_seed(cell, *seed).to_toml()?,
                 allow_unbounded: *allow_unbounded,
             },
         };
@@ -74,8 +75,9 @@ impl Job {
             JobWork::Report(request) => Job::Report(request),
             JobWork::Command { id, command } => Job::Run(PlannedRun { id, work: Work::Command(command) }),
             JobWork::Train { id, config, allow_unbounded } => {
-                let config = Box::new(config::read(&config, &file.display().to_string())?);
-                Job::Run(PlannedRun { id, work: Work::Train { config, allow_unbounded } })
+                let cell = Arc::new(config::read(&config, &file.display().to_string())?);
+                let seed = cell.seed;
+                Job::Run(PlannedRun { id, work: Work::Train { cell, seed, allow_unbounded } })
             }
         };
         Ok((job, Results::at(&results)?))
@@ -125,8 +127,8 @@ fn work(
         Work::Train { .. } if path.join("config.toml").is_file() => {
             host.train(album::Run::resume(&path, None, resources)?)
         }
-        Work::Train { config, allow_unbounded } => {
-            host.train(album::Run::begin(config.as_ref().clone(), &path, *allow_unbounded, resources)?)
+        Work::Train { cell, seed, allow_unbounded } => {
+            host.train(album::Run::begin(with_seed(cell, *seed), &path, *allow_unbounded, resources)?)
         }
         Work::Command(command) => {
             let start = Instant::now();

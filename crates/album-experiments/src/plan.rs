@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 /// An experiment, or a part of it, by name: the input of a plan, small enough for a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,8 +55,11 @@ pub struct PlannedRun {
 pub enum Work {
     /// Trains an agent.
     Train {
-        /// The resolved configuration.
-        config: Box<RunConfig>,
+        /// The resolved configuration, which the seeds of a cell share: thousands of copies would take longer than
+        /// the rest of a plan.
+        cell: Arc<RunConfig>,
+        /// The seed of this run, in place of the one in `cell`.
+        seed: u64,
         /// Whether the boundedness condition may be violated.
         allow_unbounded: bool,
     },
@@ -67,7 +71,7 @@ impl PlannedRun {
     /// Gradient steps, for progress; a command counts as one.
     pub fn steps(&self) -> u64 {
         match &self.work {
-            Work::Train { config, .. } => config.train.steps,
+            Work::Train { cell, .. } => cell.train.steps,
             Work::Command(_) => 1,
         }
     }
@@ -95,9 +99,14 @@ impl PlannedRun {
                 }
                 command
             }
-            (Work::Train { config, .. }, None) => format!("album train {}", config.problem),
+            (Work::Train { cell, .. }, None) => format!("album train {}", cell.problem),
         }
     }
+}
+
+/// The configuration of one run of a cell.
+pub(crate) fn with_seed(cell: &RunConfig, seed: u64) -> RunConfig {
+    RunConfig { seed, ..cell.clone() }
 }
 
 /// A shell word, quoted if necessary.
@@ -111,7 +120,7 @@ impl Plan {
     pub fn new(experiment: Experiment, scale: Scale, selection: &Selection) -> Result<Self, Error> {
         let mut plan = Plan { scale, runs: Vec::new(), specs: Vec::new(), experiment };
         if let Some(command) = plan.experiment.grid(scale).command.clone() {
-            let id = format!("{}-{scale}-{}", plan.experiment.name, digest(&command.line("{out}")));
+            let id = format!("{}-{scale}-{}", plan.experiment.name, digest([command.line("{out}")]));
             plan.runs.push(PlannedRun { id, work: Work::Command(command) });
             return Ok(plan);
         }
@@ -135,11 +144,11 @@ impl Plan {
                 environment(&spec.task),
                 spec.task.task(),
                 spec.seed,
-                digest(&format!("{}{}{}", cell.before_seed, spec.seed, cell.after_seed))
+                digest([&cell.before_seed, &spec.seed.to_string(), &cell.after_seed])
             );
             let place = *places.entry(id.clone()).or_insert_with(|| {
-                let config = Box::new(RunConfig { seed: spec.seed, ..cell.config.clone() });
-                let work = Work::Train { config, allow_unbounded: spec.allow_unbounded };
+                let (cell, allow_unbounded) = (cell.config.clone(), spec.allow_unbounded);
+                let work = Work::Train { cell, seed: spec.seed, allow_unbounded };
                 plan.runs.push(PlannedRun { id, work });
                 plan.runs.len() - 1
             });
@@ -201,7 +210,7 @@ impl Plan {
 
 /// What the seeds of a variant and a task share.
 struct GridCell {
-    config: RunConfig,
+    config: Arc<RunConfig>,
     /// The configuration as TOML, which names a run, is written once and cut at the seed.
     before_seed: String,
     after_seed: String,
@@ -216,7 +225,7 @@ impl GridCell {
             .split_once(&format!("\nseed = {}\n", spec.seed))
             .ok_or_else(|| Error::Config("the configuration names no seed".into()))?;
         let (before_seed, after_seed) = (format!("{before}\nseed = "), format!("\n{after}"));
-        Ok(GridCell { config, before_seed, after_seed })
+        Ok(GridCell { config: Arc::new(config), before_seed, after_seed })
     }
 }
 
@@ -236,6 +245,8 @@ fn resolve(spec: &Spec) -> Result<RunConfig, Error> {
 
 /// The first 40 bits of the SHA-256: among a thousand runs, the chance of a collision is below one in a
 /// million.
-fn digest(text: &str) -> String {
-    album_base::hex::hex(&Sha256::digest(text.as_bytes())[..5])
+fn digest(parts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> String {
+    let mut hash = Sha256::new();
+    parts.into_iter().for_each(|part| hash.update(part));
+    album_base::hex::hex(&hash.finalize()[..5])
 }

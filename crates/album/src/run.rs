@@ -7,7 +7,7 @@ pub use trained::Trained;
 pub(crate) use trained::action_space_of;
 use trained::{agent_of, of_checkpoint};
 
-use crate::config::{self, Precision, RunConfig, Sampling, TrainConfig};
+use crate::config::{self, RunConfig, Sampling, TrainConfig};
 use crate::differences::Differences;
 use crate::error::Error;
 use crate::exact::Exact;
@@ -160,12 +160,7 @@ impl Run {
     }
 
     /// The same run, trained on the device of a group together with its other runs; with its data there, too, if asked for.
-    pub fn on(mut self, group: &Arc<Group>, with_data: bool) -> Result<Self, Error> {
-        if self.config.train.precision != Precision::F32 {
-            return Err(Error::Config(
-                "precision = bf16 is for the processor; a device has a precision of its own: leave one of them out".into(),
-            ));
-        }
+    pub(crate) fn on(mut self, group: &Arc<Group>, with_data: bool) -> Result<Self, Error> {
         self.agent.join(group)?;
         if with_data {
             self.agent.lend(&self.loaded.data)?;

@@ -1,7 +1,7 @@
 //! Trains one run or, on a device, several at once: each keeps its own directory, and their updates run as
 //! one program.
 
-use crate::config::RunConfig;
+use crate::config::{Precision, RunConfig};
 use crate::error::Error;
 use crate::resources::Resources;
 use crate::run::{Finished, Run, default_directory};
@@ -34,8 +34,20 @@ impl Accelerator {
         Ok(Accelerator { device: name.open()?, with_data: false })
     }
 
+    /// Refuses a configuration that cannot be trained on a device, before anything is created for it.
+    pub fn check(&self, config: &RunConfig) -> Result<(), Error> {
+        match config.train.precision {
+            Precision::F32 => Ok(()),
+            Precision::Bf16 => Err(Error::Config(
+                "precision = bf16 is for the processor; a device has a precision of its own: leave one of them out"
+                    .into(),
+            )),
+        }
+    }
+
     /// Moves a single run to this device.
     pub fn takes(&self, run: Run) -> Result<Run, Error> {
+        self.check(run.config())?;
         run.on(&Group::new(&self.device, 1), self.with_data)
     }
 }
@@ -97,6 +109,9 @@ pub fn train(
         return Err(Error::Usage(
             "several runs at once are trained on a device: expected --device xla".into(),
         ));
+    }
+    if let Some(on) = on {
+        runs.iter().try_for_each(|run| on.check(run.config()))?;
     }
     // All runs stop after the same update, so that they can be resumed together.
     let flags: Vec<StopFlag> = runs.iter().map(|_| StopFlag::new()).collect();

@@ -254,7 +254,7 @@ fn a_state_is_all_that_an_agent_needs_of_its_data() {
         let mut other = state.clone();
         other.blueprint.action_dim = 3;
         let error = again.load(&other).unwrap_err().to_string();
-        assert!(error.contains("actions of 3 numbers; expected 4 and 2"), "{error}");
+        assert!(error.contains("actions of dimension 3; expected 4 and 2"), "{error}");
     }
 }
 

@@ -52,7 +52,7 @@ fn random_actions_then_a_run_of_them() {
     let before = snapshot(folder);
     let cart = ["data", "record", "--env", "gymnasium:CartPole-v1", "--policy", "run", "--out", "d.npz"];
     let words =
-        ["gymnasium:CartPole-v1: found observations of 4 numbers, expected observations of 3 numbers"];
+        ["gymnasium:CartPole-v1: found observations of dimension 4, expected observations of dimension 3"];
     fails(folder, &[&cart[..], &["--python", &python]].concat(), 5, &words);
     assert_eq!(snapshot(folder), before);
 }

@@ -109,6 +109,13 @@ fn a_plugin_without_devices() {
 }
 
 #[test]
+fn a_precision_of_the_processor_is_refused_before_there_is_a_run() {
+    let Some(folder) = folder() else { return };
+    fails(folder.path(), "", &train(&["--precision", "bf16"]), 3, &["bf16 is for the processor"]);
+    assert!(!folder.path().join("run").exists());
+}
+
+#[test]
 fn a_plugin_that_crashes_is_found_out_by_setup() {
     let Some(folder) = folder() else { return };
     let setup = ["setup", "xla", "--plugin", "stub.so"];

@@ -76,7 +76,7 @@ impl<'a> Opened<'a> {
             return Err(DataError::Columns {
                 place: first.place().clone(),
                 problem: format!(
-                    "found actions of {} numbers, expected {} as the known action space says",
+                    "found actions of dimension {}, expected {} as the known action space says",
                     layout.action_dim(),
                     space.dim()
                 ),
@@ -221,7 +221,7 @@ fn check_widths(roles: &Roles, table: &dyn LogFile) -> Result<(), DataError> {
         return Err(DataError::Columns {
             place: table.place().clone(),
             problem: format!(
-                "found next observations of {next} numbers, expected {obs} as observations have"
+                "found next observations of dimension {next}, expected {obs} as observations have"
             ),
         });
     }
@@ -229,7 +229,7 @@ fn check_widths(roles: &Roles, table: &dyn LogFile) -> Result<(), DataError> {
         if table.fields()[i].width != 1 {
             return Err(DataError::Columns {
                 place: table.place().clone(),
-                problem: format!("found rewards of {} numbers, expected one", table.fields()[i].width),
+                problem: format!("found rewards of dimension {}, expected one", table.fields()[i].width),
             });
         }
     }

@@ -127,7 +127,7 @@ pub(crate) fn given_bounds(
     }
     let problem = if pairs.len() != 1 && pairs.len() != dim {
         Some(format!(
-            "found {} pairs of action bounds for actions of {dim} numbers, expected 1 or {dim}",
+            "found {} pairs of action bounds for actions of dimension {dim}, expected 1 or {dim}",
             pairs.len()
         ))
     } else {
@@ -159,7 +159,7 @@ fn check_choices(stats: &ActionStats, n: Option<usize>, place: &Place) -> Result
     let (&[min], &[max]) = (&stats.min[..], &stats.max[..]) else {
         let dim = stats.min.len();
         return Err(problem(format!(
-            "found discrete actions of {dim} numbers, expected one number: the choice"
+            "found discrete actions of dimension {dim}, expected one number: the choice"
         )));
     };
     if !stats.whole || min < 0.0 {

@@ -203,7 +203,7 @@ fn bounds_are_promises() {
         "{text}"
     );
     assert!(message(read(&[[1.0, -1.0]])).contains("the lower one first"));
-    assert!(message(read(&[[-1.0, 1.0]; 3])).contains("3 pairs of action bounds for actions of 1 numbers"));
+    assert!(message(read(&[[-1.0, 1.0]; 3])).contains("3 pairs of action bounds for actions of dimension 1"));
 }
 
 #[test]

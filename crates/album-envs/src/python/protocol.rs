@@ -237,7 +237,7 @@ fn hello(body: &mut Body<'_>) -> Result<Hello, Broken> {
     let actions = match choices {
         0 => continuous(body, action_dim)?,
         n if action_dim == 1 && n <= MOST_CHOICES => ActionSpace::Discrete { n },
-        n => return Err(garbage(format_args!("{n} discrete actions of {action_dim} numbers"))),
+        n => return Err(garbage(format_args!("{n} discrete actions of dimension {action_dim}"))),
     };
     let lines = String::from_utf8_lossy(body.0);
     let versions = lines.lines().filter_map(|line| line.split_once(' '));

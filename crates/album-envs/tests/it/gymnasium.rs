@@ -115,10 +115,10 @@ fn spaces_are_reported() {
     assert!(
         message
             .to_string()
-            .contains("found observations of 3 numbers, expected observations of 4 numbers as in the")
+            .contains("found observations of dimension 3, expected observations of dimension 4 as in the")
     );
     let message = shape.check_data("p", 3, &ActionSpace::Discrete { n: 2 }).unwrap_err();
-    assert!(message.to_string().contains("continuous actions of 1 numbers, expected 2 discrete actions"));
+    assert!(message.to_string().contains("continuous actions of dimension 1, expected 2 discrete actions"));
     let taxi = open(&python, "gymnasium:CliffWalking-v1", &["max_episode_steps=50"], 1);
     assert_eq!((taxi.shape().observation_dim, taxi.shape().horizon), (48, 50));
     assert_eq!(taxi.shape().actions, ActionSpace::Discrete { n: 4 });

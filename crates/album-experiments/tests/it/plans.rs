@@ -1,6 +1,7 @@
 //! Plans, their results folder, and the cost of reading its status.
 #![allow(clippy::unwrap_used)]
 
+use album::RunConfig;
 use album_experiments::job::Job;
 use album_experiments::{
     Command, Experiment, Plan, PlannedRun, Request, Results, Scale, Selection, State, Status, Work, names,
@@ -92,9 +93,9 @@ fn scale_and_preset_are_two_things() {
     let hidden = |text: &str| {
         let experiment = Experiment::parse("mine", text, "mine.toml").unwrap();
         let plan = Plan::new(experiment, Scale::Paper, &Selection::default()).unwrap();
-        let Work::Train { config, .. } = &plan.runs[0].work else { panic!() };
+        let Work::Train { cell, .. } = &plan.runs[0].work else { panic!() };
         let command = plan.runs[0].command(Some(&plan.specs[0].0));
-        (config.settings["hidden"].to_string(), command.contains("--preset paper"))
+        (cell.settings["hidden"].to_string(), command.contains("--preset paper"))
     };
     assert_eq!(hidden(text), ("[128, 128]".into(), false));
     let named = text.replace("seeds = 1", "seeds = 1\npreset = \"paper\"");
@@ -111,13 +112,14 @@ fn jobs_read_back() {
     let (job, read) = Job::read(&file).unwrap();
     assert_eq!(read.folder(), results.folder());
     let (
-        Job::Run(PlannedRun { id, work: Work::Train { config, allow_unbounded } }),
-        Work::Train { config: own, .. },
+        Job::Run(PlannedRun { id, work: Work::Train { cell, seed, allow_unbounded } }),
+        Work::Train { cell: own, seed: own_seed, .. },
     ) = (job, &run.work)
     else {
         panic!()
     };
-    assert_eq!((&id, &config, allow_unbounded), (&run.id, own, true));
+    let own = RunConfig { seed: *own_seed, ..RunConfig::clone(own) };
+    assert_eq!((&id, cell.as_ref(), seed, allow_unbounded), (&run.id, &own, own.seed, true));
 
     let run = &plan("tabular", Scale::Small).runs[0];
     Job::Run(run.clone()).write(&results, &file).unwrap();

@@ -84,7 +84,7 @@ fn steps_that_do_not_fit_are_refused() {
     refused(|file| file.tensors.insert("b", vec![9], vec![0.0; 8]), "tensor `b`");
     // 2^62 * 4 numbers would overflow to zero.
     refused(|file| file.tensors.insert("b", vec![1 << 62, 4], vec![]), "tensor `b`");
-    refused(|file| file.manifest.observations.clear(), "observations of 0 numbers");
+    refused(|file| file.manifest.observations.clear(), "observations of dimension 0");
     refused(|file| file.manifest.open_loop = usize::MAX, "decisions of");
     refused(|file| file.manifest.noise.normal = usize::MAX, "numbers of noise");
     let many = |file: &mut PolicyFile| {

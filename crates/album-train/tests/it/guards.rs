@@ -162,7 +162,7 @@ fn a_state_that_does_not_fit_is_refused() {
     let mut agent = Fragile::new(100, Part::Loss);
     train(&data, &path, &mut agent, Options { schedule, ..plain() }).unwrap();
     let error = common::run_with(&data, &path, plain()).unwrap_err();
-    assert!(error.to_string().contains("observations of 0 and actions of 0 numbers"), "{error}");
+    assert!(error.to_string().contains("observations of dimension 0 and actions of dimension 0"), "{error}");
 }
 
 #[test]

@@ -328,7 +328,7 @@ fn read(source: &Source) -> Result<Dataset, Error> {
 fn check_shape(data: &Dataset, observation_dim: usize, space: &ActionSpace) -> Result<(), Error> {
     if data.observation_dim() != observation_dim {
         return Err(Error::Load(format!(
-            "found observations of {} numbers; expected {observation_dim} as in the run's data",
+            "found observations of dimension {}; expected {observation_dim} as in the run's data",
             data.observation_dim()
         )));
     }

@@ -106,7 +106,7 @@ pub(super) fn agent_of(
     }
     let expected = blueprint.encoding.observation_dim();
     if data.observation_dim() != expected {
-        let written = |n: usize| format!("observations of {n} numbers");
+        let written = |n: usize| format!("observations of dimension {n}");
         return refuse(written(expected), format!("{} as in the new data", written(data.observation_dim())));
     }
     if let Problem::Own(own) = &config.problem

@@ -120,8 +120,8 @@ fn a_log_without_an_environment_is_judged_and_bad_input_is_refused() {
         writer.finish().unwrap();
         path
     };
-    refused(&request(&log("wide.npz", 20, 5, 2)), 3, "observations of 5 numbers");
-    refused(&request(&log("broad.npz", 20, 4, 3)), 3, "found actions of 3 numbers, expected 2");
+    refused(&request(&log("wide.npz", 20, 5, 2)), 3, "observations of dimension 5");
+    refused(&request(&log("broad.npz", 20, 4, 3)), 3, "found actions of dimension 3, expected 2");
     refused(&request(&log("few.npz", 4, 4, 2)), 3, "found 4 episode(s)");
     refused(&request(&dir.path().join("none.npz")), 5, "none.npz");
     refused(&Request { ensemble: Some(1), ..short() }, 3, "ensemble = 1");

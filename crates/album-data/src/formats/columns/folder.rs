@@ -80,7 +80,7 @@ impl Folder {
             Some(description) => Err(DataError::DamagedColumns {
                 place: Place::file(&self.path),
                 problem: format!(
-                    "found actions of {dim} numbers, expected {} as its action space has",
+                    "found actions of dimension {dim}, expected {} as its action space has",
                     description.action_space.dim()
                 ),
             }),
