@@ -48,11 +48,13 @@ impl Job {
             Job::Run(PlannedRun { id, work: Work::Command(command) }) => {
                 JobWork::Command { id: id.clone(), command: command.clone() }
             }
-            Job::Run(PlannedRun { id, work: Work::Train { cell, seed, allow_unbounded } }) => JobWork::Train {
-                id: id.clone(),
-                config: with_seed(cell, *seed).to_toml()?,
-                allow_unbounded: *allow_unbounded,
-            },
+            Job::Run(PlannedRun { id, work: Work::Train { cell, seed, allow_unbounded } }) => {
+                JobWork::Train {
+                    id: id.clone(),
+                    config: with_seed(cell, *seed).to_toml()?,
+                    allow_unbounded: *allow_unbounded,
+                }
+            }
         };
         write_json(file, &JobFile { results: results.folder().to_path_buf(), work })
     }

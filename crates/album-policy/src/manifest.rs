@@ -95,7 +95,10 @@ impl Manifest {
     pub(crate) fn check(&self) -> Result<(), String> {
         let most = crate::graph::MOST_ENTRIES;
         if !(1..=most).contains(&self.observation_dim()) {
-            return Err(format!("observations of dimension {}; expected 1 to {most}", self.observation_dim()));
+            return Err(format!(
+                "observations of dimension {}; expected 1 to {most}",
+                self.observation_dim()
+            ));
         }
         if !(1..=most).contains(&self.decision_len()) {
             return Err(format!("decisions of dimension {}; expected 1 to {most}", self.decision_len()));
