@@ -121,7 +121,7 @@ impl Learner {
         Ok(())
     }
 
-    /// Copies the data to the device of the updates: from then on an update sends only the numbers of its rows. All later batches must
+    /// Copies the data to the device of the updates: from then on an update sends only row indices. All later batches must
     /// be gathered from this data. Changes no number.
     pub fn lend(&mut self, data: &Dataset) -> Result<(), AgentError> {
         if let Some(device) = &mut self.device {

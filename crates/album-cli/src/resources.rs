@@ -32,7 +32,7 @@ pub struct DeviceArgs {
     /// Train on a device of the plugin that `album setup xla` fetched: xla, or xla:N [default: the processor]
     #[arg(long, value_name = "xla[:N]")]
     device: Option<DeviceName>,
-    /// Keep the data on the device too: an update then sends only the numbers of its rows; no result changes
+    /// Keep the data on the device too: an update then sends only row indices; no result changes
     #[arg(long, requires = "device")]
     device_data: bool,
 }

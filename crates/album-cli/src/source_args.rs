@@ -5,6 +5,7 @@ use album::Error as Failure;
 use album_data::{ActionKind, ColumnMap, Ends, Format, Source};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Heading of these options in the help.
 const HEADING: &str = "Reading a log";
@@ -74,13 +75,16 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 }
 
 fn bounds(text: &str) -> Result<Bounds, String> {
-    let pair = |text: &str| {
+    text.split(';').map(low_high).collect::<Result<_, _>>().map(Bounds)
+}
+
+/// Two numbers with a comma between them.
+pub fn low_high<T: FromStr>(text: &str) -> Result<[T; 2], String> {
+    let pair = || {
         let (low, high) = text.split_once(',')?;
         Some([low.trim().parse().ok()?, high.trim().parse().ok()?])
     };
-    let wrong = |text: &str| format!("found `{text}`, expected two numbers such as -2,2");
-    let pairs = text.split(';').map(|part| pair(part).ok_or_else(|| wrong(part)));
-    pairs.collect::<Result<_, _>>().map(Bounds)
+    pair().ok_or_else(|| format!("found `{text}`, expected two numbers such as -2,2"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::choices::choices;
 use crate::live_line::LiveLine;
 use crate::output;
 use crate::resources::{DeviceArgs, ResourceArgs};
-use crate::source_args::SourceArgs;
+use crate::source_args::{SourceArgs, low_high};
 use album::config;
 use album::run::{Finished, finished};
 use album::together::{self, Accelerator, Results};
@@ -70,8 +70,8 @@ pub struct TrainArgs {
     #[arg(long, value_name = "KEY=VALUE", requires = "env")]
     env_arg: Vec<String>,
     /// The returns that correspond to scores of 0 and 100, as in D4RL's normalisation
-    #[arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 2, allow_negative_numbers = true)]
-    score_range: Option<Vec<f64>>,
+    #[arg(long, value_name = "LOW,HIGH", value_parser = low_high::<f64>, allow_hyphen_values = true)]
+    score_range: Option<[f64; 2]>,
     /// Discount factor [default: the preset's; for your own data, chosen from the episode lengths]
     #[arg(long)]
     gamma: Option<f64>,
@@ -169,7 +169,7 @@ pub fn train(args: &TrainArgs) -> Result<(), Failure> {
         data: args.log.optional(args.data.clone())?,
         name: args.name.clone(),
         env: args.env.as_ref().map(|env| env.parse::<EnvSpec>()?.with_args(&args.env_arg)).transpose()?,
-        score_range: args.score_range.as_deref().and_then(|range| range.first_chunk().copied()),
+        score_range: args.score_range,
         from: args.from.clone(),
         gamma: args.gamma,
         train,

@@ -3,6 +3,7 @@
 use crate::executor::slurm::Draft;
 use crate::plan::Plan;
 use crate::results::Results;
+use album_base::number::plural;
 use serde::Serialize;
 use std::fmt;
 
@@ -55,7 +56,7 @@ impl Preview {
 
 impl fmt::Display for Preview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}: {} runs", self.experiment, self.scale, self.runs.len())?;
+        write!(f, "{}-{}: {}", self.experiment, self.scale, plural(self.runs.len(), "run", "runs"))?;
         for run in &self.runs {
             write!(f, "\n{:<12} {}\n             {}", run.state, run.id, run.command)?;
         }

@@ -2,7 +2,7 @@
 
 use crate::plan::{Plan, PlannedRun};
 use crate::results::{Pace, Results, State};
-use album_base::number::{grouped, seconds};
+use album_base::number::{grouped, plural, seconds};
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -97,9 +97,9 @@ impl<'a> Status<'a> {
             .iter()
             .map(|word| (self.count(word), word))
             .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} {word}"))
+            .map(|(count, word)| format!("{} {word}", grouped(count as i64)))
             .collect();
-        format!("{}: {} runs, {}", self.plan.name(), self.rows.len(), parts.join(", "))
+        format!("{}: {}, {}", self.plan.name(), plural(self.rows.len(), "run", "runs"), parts.join(", "))
     }
 
     /// The text for a terminal.

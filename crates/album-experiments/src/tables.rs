@@ -316,9 +316,7 @@ fn caption(study: &Study, lines: &[Estimate], elsewhere: bool, published: &Publi
         "Measured: mean ± deviation over seeds, {divisor}; the interval is a stratified bootstrap over seeds."
     ));
     if lines.iter().any(Estimate::all_equal) {
-        parts.push(
-            "Where all seeds are equal there is no interval: they tell nothing about their spread.".into(),
-        );
+        parts.push("Where all seeds are equal, the interval is undetermined.".into());
     }
     if metrics.contains(&"steps_to_half_success") && !success {
         parts.push("Seeds that never reach 50 % are not in the mean of the steps.".into());

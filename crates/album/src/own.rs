@@ -96,6 +96,13 @@ pub(crate) fn chance(data: &Dataset) -> Option<String> {
     })
 }
 
+/// A warning if rewards prefer no action. Where episodes end early, how long they last makes a difference.
+pub(crate) fn constant_rewards(data: &Dataset) -> Option<String> {
+    let first = (!data.is_empty()).then(|| data.reward(0))?;
+    let equal = |i: usize| data.reward(i) == first && data.mask(i) != 0.0;
+    (0..data.len()).all(equal).then(|| format!("every reward is {first}: all actions are equally good"))
+}
+
 /// Hyperparameters derived from the data, with the reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chosen {
@@ -217,8 +224,9 @@ impl Chosen {
         let reason = format!("95 % of the {what} are within ±{}", three_digits(size));
         why.push(Reason::new([("reward_scale", reward_scale.into())], reason));
         let steps = (PASSES * data.len() / BATCH).clamp(STEPS[0], STEPS[1]) as u64 / 1000 * 1000;
-        let counts = [("k", toml::Value::Integer(k as i64)), ("steps", toml::Value::Integer(steps as i64))];
-        why.push(Reason::new(counts, format!("{} transitions", data.len())));
+        let whole = |number: i64| toml::Value::Integer(number);
+        why.push(Reason::new([("k", whole(k as i64))], format!("the longest episode has {longest} steps")));
+        why.push(Reason::new([("steps", whole(steps as i64))], format!("{} transitions", data.len())));
         let with_steps = (0..episodes.len()).filter(|&episode| episodes.length(episode) > 0).count();
         let holdout = if with_steps >= 10 { 0.1 } else { 0.0 };
         let discrete_policy = discrete.then_some(if repeat { "best" } else { "awr" });
@@ -367,21 +375,25 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_named_where_a_pair_has_several_successors() {
-        let walk = |after: [f32; 2]| {
+    fn data_that_teaches_little_is_named() {
+        let recorded = |after: [f32; 2], rewards: [f32; 2], mask: f32| {
             let mut rows = Rows { observation_dim: 1, action_dim: 1, ..Rows::default() };
-            for next in after {
+            for (next, reward) in after.into_iter().zip(rewards) {
                 rows.observations.extend([0.0, next]);
                 rows.actions.extend([1.0, 0.0]);
-                rows.rewards.extend([0.5, 0.0]);
-                rows.masks.extend([1.0, 1.0]);
+                rows.rewards.extend([reward, 0.0]);
+                rows.masks.extend([mask, 1.0]);
                 rows.terminals.extend([false, true]);
             }
             Dataset::in_space(rows, ActionSpace::Discrete { n: 2 }).unwrap()
         };
+        let walk = |after| recorded(after, [0.5, 0.5], 1.0);
         assert_eq!(chance(&walk([3.0, 3.0])), None);
         let warning = chance(&walk([3.0, 4.0])).unwrap();
         assert!(warning.starts_with("1 of 1 repeated pairs") && warning.contains("album solve"), "{warning}");
+        let equal = |other, mask| constant_rewards(&recorded([3.0, 4.0], [0.5, other], mask));
+        assert_eq!(equal(0.5, 1.0).unwrap(), "every reward is 0.5: all actions are equally good");
+        assert_eq!((equal(0.0, 1.0), equal(0.5, 0.0)), (None, None));
     }
 
     #[test]

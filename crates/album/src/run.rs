@@ -133,6 +133,7 @@ impl Run {
             config.train.steps = steps;
         }
         schedule(&config).check()?;
+        refuse_moved_log(&config)?;
         let loaded = load(&config)?;
         let agent = match (&config.from, latest) {
             (Some(_), Some(checkpoint)) => of_checkpoint(&checkpoint, &config, resources)?,
@@ -360,11 +361,26 @@ fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Re
     })
 }
 
+/// Names the key to change if the log of a run is no longer where it was.
+fn refuse_moved_log(config: &RunConfig) -> Result<(), Error> {
+    let Problem::Own(own) = &config.problem else { return Ok(()) };
+    match own.source.paths.iter().find(|path| path.is_absolute() && !path.exists()) {
+        Some(path) => Err(Error::io(path)(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            "the run's log is not there; if it has moved, write its new place into `source.paths` in config.toml",
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn load(config: &RunConfig) -> Result<Loaded, Error> {
     let mut loaded = config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)?;
-    // Agents with hinges on recorded outcomes have this key.
-    if matches!(config.problem, Problem::Own(_)) && config.settings.contains_key("lambda_k") {
-        loaded.warnings.extend(own::chance(&loaded.data));
+    if let Problem::Own(_) = config.problem {
+        loaded.warnings.extend(own::constant_rewards(&loaded.data));
+        // Agents with hinges on recorded outcomes have this key.
+        if config.settings.contains_key("lambda_k") {
+            loaded.warnings.extend(own::chance(&loaded.data));
+        }
     }
     Ok(loaded)
 }

@@ -91,7 +91,7 @@ impl FromStr for ColumnMap {
             let role = role.trim();
             let Some(slot) = map.slot(role) else {
                 let hint = suggest::hint(role, ROLES);
-                return Err(ColumnMapError(format!("`{role}` is nothing that a column can be{hint}")));
+                return Err(ColumnMapError(format!("unknown role `{role}` of a column{hint}")));
             };
             if slot.replace(names.trim().to_owned()).is_some() {
                 return Err(ColumnMapError(format!("`{role}` is given twice; join names with +")));

@@ -50,8 +50,8 @@ impl Opened<'_> {
         }
         if seen.dropped > 0 {
             warnings.push(format!(
-                "{} transitions at timeouts or at the end of a recording are dropped: without next observations nobody \
-                 knows where they led",
+                "{} transitions at timeouts or at the end of a recording are dropped: without next observations their \
+                 next state is unknown",
                 seen.dropped
             ));
         }

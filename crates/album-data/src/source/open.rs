@@ -250,7 +250,9 @@ fn no_table(start: &[u8]) -> Option<String> {
             let (at, byte) = (e.valid_up_to(), start[e.valid_up_to()]);
             Some(format!("a table that is not UTF-8 (byte {byte:#04x} at {at}); save it as UTF-8"))
         }
-        _ if header.len() + 1 >= start.len() => Some("a line of column names without rows".to_owned()),
+        _ if header.len() + 1 >= start.len() => {
+            Some("a line of column names without rows below it".to_owned())
+        }
         _ => None,
     }
 }

@@ -301,8 +301,8 @@ fn tables_that_are_none() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.csv");
     for (content, expected) in [
-        (&b"episode,obs,action,reward\n"[..], "found a line of column names without rows"),
-        (b"episode,obs,action,reward", "found a line of column names without rows"),
+        (&b"episode,obs,action,reward\n"[..], "found a line of column names without rows below it"),
+        (b"episode,obs,action,reward", "found a line of column names without rows below it"),
         (b"episode,obs,action,reward\n0,\xe9,1,1\n", "found a table that is not UTF-8 (byte 0xe9 at 28)"),
         (b"episode,obs\0,action,reward\n0,1,1,1\n", "found a table with zero bytes in it"),
         (b"{\"episode\": 1, \"obs\": 2}\n", "found a file that starts with"),

@@ -47,7 +47,7 @@ fn the_status_of_thousands_of_runs_takes_milliseconds() {
     };
     let (_, text) = read();
     assert!(
-        text.starts_with("main-paper: 4400 runs, 3980 finished, 20 interrupted, 10 failed, 390 waiting"),
+        text.starts_with("main-paper: 4,400 runs, 3,980 finished, 20 interrupted, 10 failed, 390 waiting"),
         "{}",
         text.lines().next().unwrap()
     );

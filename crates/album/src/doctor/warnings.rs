@@ -122,7 +122,7 @@ fn labels(diagnosis: &Diagnosis, warn: &mut impl FnMut(&'static str, String)) {
     if labels.mask_zeros == diagnosis.transitions {
         warn("always_solved", "every mask is 0: there is nothing to learn".to_owned());
     }
-    // Where episodes end early, how long they last makes a difference.
+    // As `own::constant_rewards`, from what was counted.
     if let [only] = labels.reward_histogram[..]
         && only.from == only.to
         && labels.mask_zeros == 0

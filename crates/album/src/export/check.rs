@@ -167,7 +167,11 @@ fn moment(i: usize, step: usize) -> Moment {
 fn run_onnx(bytes: &[u8], questions: &Questions) -> Result<Result<(String, Vec<f32>), String>, Error> {
     let python = match Python::find(None) {
         Ok(python) => python,
-        Err(e) => return Ok(Err(format!("no Python with onnxruntime: {e}"))),
+        Err(_) => {
+            return Ok(
+                Err("no Python with onnxruntime; `album setup gymnasium onnxruntime` makes one".into()),
+            );
+        }
     };
     let (s, z, a) = questions.widths;
     let n = questions.observations.len() / s;

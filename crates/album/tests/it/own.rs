@@ -275,6 +275,25 @@ fn a_log_trains_the_same_weights_from_every_format() {
 }
 
 #[test]
+fn a_log_that_has_moved_is_found_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (old, new, run) = (dir.path().join("log.csv"), dir.path().join("moved.csv"), dir.path().join("run"));
+    let golden = in_every_format(&dir.path().join("imported")).remove(0);
+    std::fs::copy(&golden.paths[0], &old).unwrap();
+    let set = ["hidden=[4]", "batch_size=4", "steps=3"];
+    train_on(Source { paths: vec![old.clone()], ..golden }, &run, &set);
+    std::fs::rename(&old, &new).unwrap();
+    let resume = || Run::resume(&run, Some(6), &Resources::default());
+    let error = resume().unwrap_err();
+    assert_eq!(error.exit_code(), 5);
+    assert!(error.to_string().contains("`source.paths` in config.toml"), "{error}");
+    let config = std::fs::read_to_string(run.join("config.toml")).unwrap();
+    let config = config.replace(&old.display().to_string(), &new.display().to_string());
+    std::fs::write(run.join("config.toml"), config).unwrap();
+    resume().unwrap();
+}
+
+#[test]
 fn an_agent_goes_on_only_where_numbers_are_called_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let csv = |name: &str, columns: &str| {
