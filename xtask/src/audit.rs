@@ -134,6 +134,13 @@ fn version(text: &str) -> Vec<u32> {
 /// A build with the compiler of `rust-version`, if installed.
 fn oldest_compiler() -> Result<(), String> {
     let version = env!("CARGO_PKG_RUST_VERSION");
+    let mut rustc = Command::new("rustc");
+    rustc.arg("--version");
+    let used = output(rustc)?;
+    if used.split([' ', '-']).nth(1).is_some_and(|used| self::version(used)[..2] == self::version(version)[..2]) {
+        eprintln!("== everything is built with Rust {version}, the oldest that is supported");
+        return Ok(());
+    }
     if !answers("cargo", &[&format!("+{version}"), "--version"]) {
         // Clippy's `incompatible_msrv` is on by default.
         eprintln!(
