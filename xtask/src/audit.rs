@@ -137,7 +137,11 @@ fn oldest_compiler() -> Result<(), String> {
     let mut rustc = Command::new("rustc");
     rustc.arg("--version");
     let used = output(rustc)?;
-    if used.split([' ', '-']).nth(1).is_some_and(|used| self::version(used)[..2] == self::version(version)[..2]) {
+    if used
+        .split([' ', '-'])
+        .nth(1)
+        .is_some_and(|used| self::version(used)[..2] == self::version(version)[..2])
+    {
         eprintln!("== everything is built with Rust {version}, the oldest that is supported");
         return Ok(());
     }

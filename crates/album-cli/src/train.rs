@@ -23,7 +23,7 @@ pub struct TrainArgs {
     /// The OGBench task; leave it out to learn from your own log with --data [default without either:
     /// pointmaze-medium-navigate-singletask-task3-v0]
     task: Option<String>,
-    /// The algorithm; `album agents` lists them [default: album]
+    /// The algorithm; `album agents` lists them [default: album; iql for a log of discrete actions whose outcomes vary]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// Gradient steps [default: the preset's]

@@ -96,6 +96,24 @@ pub(crate) fn chance(data: &Dataset) -> Option<String> {
     })
 }
 
+/// The agent for a log whose user names none, and why if it is not ALBUM.
+///
+/// If chance decides what a choice leads to, hinges would learn its best outcome, IQL learns the mean one. Seldom
+/// chance, or coarse numbers of a continuous system, are no reason.
+pub(crate) fn default_agent(data: &Dataset) -> (String, Option<String>) {
+    let repeats = Repeats::of(data);
+    let (several, pairs) = (repeats.pairs_with_several_successors, repeats.repeated_pairs);
+    let discrete = matches!(data.action_space(), ActionSpace::Discrete { .. });
+    if !discrete || 10 * several <= pairs {
+        return ("album".into(), None);
+    }
+    let why = format!(
+        "agent = iql: {several} of {pairs} repeated pairs of state and action led to different states, and iql learns the mean \
+         outcome of an action; album, which learns the best one, is for outcomes that can be repeated (--agent album)"
+    );
+    ("iql".into(), Some(why))
+}
+
 /// A warning if rewards prefer no action. Where episodes end early, how long they last makes a difference.
 pub(crate) fn constant_rewards(data: &Dataset) -> Option<String> {
     let first = (!data.is_empty()).then(|| data.reward(0))?;
@@ -391,6 +409,10 @@ mod tests {
         assert_eq!(chance(&walk([3.0, 3.0])), None);
         let warning = chance(&walk([3.0, 4.0])).unwrap();
         assert!(warning.starts_with("1 of 1 repeated pairs") && warning.contains("album solve"), "{warning}");
+        assert_eq!(default_agent(&walk([3.0, 3.0])), ("album".into(), None));
+        let (agent, why) = default_agent(&walk([3.0, 4.0]));
+        assert_eq!(agent, "iql");
+        assert!(why.unwrap().contains("1 of 1 repeated pairs"));
         let equal = |other, mask| constant_rewards(&recorded([3.0, 4.0], [0.5, other], mask));
         assert_eq!(equal(0.5, 1.0).unwrap(), "every reward is 0.5: all actions are equally good");
         assert_eq!((equal(0.0, 1.0), equal(0.5, 0.0)), (None, None));

@@ -4,7 +4,7 @@ use super::layers::assignment;
 use super::preset::preset;
 use super::{Layers, Preset, RunConfig, TrainConfig, from_table, parse};
 use crate::error::Error;
-use crate::own::Own;
+use crate::own::{self, Own};
 use crate::problem::Problem;
 use crate::run;
 use album_agents::AgentKind;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub struct Overrides {
     /// The problem, if not the file's or the default.
     pub problem: Option<Problem>,
-    /// The agent, if not the file's or ALBUM.
+    /// The agent, if not the file's or the default: ALBUM, or IQL for a log in which chance decides outcomes.
     pub agent: Option<String>,
     /// The master seed, if not the file's or 0.
     pub seed: Option<u64>,
@@ -86,10 +86,15 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
         None => None,
     };
     let named = |key: &str| file.as_ref().and_then(|(table, _)| table.get(key)?.as_str());
-    let agent = overrides.agent.as_deref().or(named("agent")).unwrap_or("album").to_owned();
-    let kind = AgentKind::find(&agent)?;
+    let agent = overrides.agent.as_deref().or(named("agent")).map(str::to_owned);
     let mut overridden = Vec::new();
     let (problem, data) = problem(overrides, file.as_mut(), &mut overridden)?;
+    let (agent, why) = match (agent, &problem) {
+        (Some(agent), _) => (agent, None),
+        (None, Problem::Own(own)) => own::default_agent(&own.read()?.dataset),
+        (None, _) => ("album".to_owned(), None),
+    };
+    let kind = AgentKind::find(&agent)?;
     if let Some(seed) = overrides.seed.filter(|&seed| i64::try_from(seed).is_err()) {
         return Err(Error::Config(format!("seed = {seed}; expected at most {}", i64::MAX)));
     }
@@ -144,7 +149,7 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     config.data = config.data.map(absolute).transpose()?;
     config.from = config.from.map(absolute).transpose()?;
     // A value that the user has set was not chosen from the data.
-    let chosen = chosen.iter().filter_map(|reason| reason.line(&config)).collect();
+    let chosen = why.into_iter().chain(chosen.iter().filter_map(|reason| reason.line(&config))).collect();
     Ok(Resolved { config, overridden: layers.overridden, chosen })
 }
 

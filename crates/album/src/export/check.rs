@@ -168,9 +168,9 @@ fn run_onnx(bytes: &[u8], questions: &Questions) -> Result<Result<(String, Vec<f
     let python = match Python::find(None) {
         Ok(python) => python,
         Err(_) => {
-            return Ok(
-                Err("no Python with onnxruntime; `album setup gymnasium onnxruntime` makes one".into()),
-            );
+            return Ok(Err(
+                "no Python with onnxruntime; `album setup gymnasium onnxruntime` makes one".into()
+            ));
         }
     };
     let (s, z, a) = questions.widths;
