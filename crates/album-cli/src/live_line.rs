@@ -1,6 +1,7 @@
 //! The progress line of `album train`.
 
 use album_base::console::{self, Level};
+use album_base::number::compact;
 use album_base::progress::{self, Amount, ProgressBar};
 use album_train::Event;
 
@@ -61,10 +62,10 @@ impl LiveLine {
                     .success
                     .map_or_else(String::new, |share| format!("success {:.0} %", 100.0 * share));
                 let line = format!(
-                    "{run}step {:>8}  {}  return {:.1}  length {:.0}  {}  evaluated in {seconds:.1} s{}",
+                    "{run}step {:>8}  {}  return {}  length {:.0}  {}  evaluated in {seconds:.1} s{}",
                     summary.step,
                     self.success,
-                    summary.mean_return,
+                    compact(summary.mean_return),
                     summary.length,
                     self.values,
                     if *background { " beside training" } else { "" }

@@ -5,7 +5,7 @@ use crate::resources::Resources;
 use crate::run::Trained;
 use crate::video;
 use album_agents::Agent;
-use album_base::number::plural;
+use album_base::number::{compact, plural};
 use album_tabular::{ValueSummary, in_sample_values};
 use album_train::{
     Episode, EvaluationPlan, Outcome, RunResult, StopFlag, critic_statistics, episode_seeds, evaluate,
@@ -136,9 +136,9 @@ impl fmt::Display for Judgement {
             }
             write!(
                 f,
-                " over {}, return {:.1}, length {:.0}; {} steps in {:.1} s, {} in parallel",
+                " over {}, return {}, length {:.0}; {} steps in {:.1} s, {} in parallel",
                 plural(last.episodes, "episode", "episodes"),
-                last.mean_return,
+                compact(last.mean_return),
                 last.length,
                 last.timesteps,
                 result.eval_seconds,

@@ -4,7 +4,7 @@ use super::{Finished, Run};
 use crate::error::Error;
 use crate::problem::Problem;
 use crate::report;
-use album_base::number::{bytes, grouped, seconds};
+use album_base::number::{bytes, compact, grouped, seconds};
 use album_data::{ActionSpace, Description};
 use std::fmt;
 
@@ -68,7 +68,7 @@ impl fmt::Display for Finished {
                     )?;
                 } else {
                     let score = result.score.map_or(String::new(), |score| format!(", score {score:.1}"));
-                    write!(f, "return {:.1}{score} ({episodes} episodes)", last.mean_return)?;
+                    write!(f, "return {}{score} ({episodes} episodes)", compact(last.mean_return))?;
                 }
                 if !result.finished {
                     write!(f, " at the last evaluation, after step {}", last.step)?;
