@@ -257,8 +257,9 @@ class Dataset:
 
     def __repr__(self):
         dim, kind = len(self.observation_names), self.action_space
-        actions = f"{kind['n']} choices" if kind["kind"] == "discrete" else f"{len(kind['low'])} numbers"
-        return f"Dataset({len(self):,} transitions in {self.episodes:,} episodes, observations of {dim} numbers, actions of {actions})"
+        actions = f"{kind['n']} actions" if kind["kind"] == "discrete" else f"actions of dimension {len(kind['low'])}"
+        episodes = f"{self.episodes:,} episode{'s' if self.episodes != 1 else ''}"
+        return f"Dataset({len(self):,} transitions in {episodes}, observations of dimension {dim}, {actions})"
 
 
 def _from_arrays(given, options, columns):

@@ -142,11 +142,21 @@ impl AgentKind {
             let mut alone = defaults.clone();
             alone.insert(key.clone(), value.clone());
             if let Err(error) = (self.parse)(alone) {
-                return Ok(AgentError::Settings(format!("{key} = {value}: {}", error.message())));
+                return Ok(AgentError::Settings(format!("{key} = {value}: {}", plain(error.message()))));
             }
         }
         Ok(AgentError::Settings(error.message().to_owned()))
     }
+}
+
+/// A parser's message with words in place of Rust's types.
+fn plain(message: &str) -> String {
+    let words = [
+        ("expected usize", "expected a whole number from 0 on"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected f64", "expected a number"),
+    ];
+    words.iter().fold(message.to_owned(), |text, (type_name, words)| text.replace(type_name, words))
 }
 
 /// Refuses sizes above their limits, including those in lists and tables.
@@ -193,6 +203,25 @@ mod tests {
                 let message = kind.setup(&settings).map(|_| ()).unwrap_err().to_string();
                 let expected = format!("{key} = 9223372036854775807; expected at most ");
                 assert!(message.starts_with(&expected), "{}: {message}", kind.name);
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_named_without_types_of_rust() {
+        for kind in AGENTS {
+            for (key, default) in kind.defaults().unwrap() {
+                let wrong = match default {
+                    toml::Value::Integer(_) => toml::Value::Integer(-1),
+                    toml::Value::Float(_) => "much".into(),
+                    _ => continue,
+                };
+                let mut settings = kind.defaults().unwrap();
+                settings.insert(key.clone(), wrong);
+                let message = kind.setup(&settings).map(|_| ()).unwrap_err().to_string();
+                assert!(message.starts_with(&key), "{}: {message}", kind.name);
+                let types = ["usize", "u64", "u32", "f64", "f32", "i64"];
+                assert!(!types.iter().any(|name| message.contains(name)), "{}: {message}", kind.name);
             }
         }
     }
