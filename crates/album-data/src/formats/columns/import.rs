@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use crate::dataset::{Role, UNFINISHED};
 use crate::error::{DataError, Place};
-use crate::formats::columns::manifest::{COLUMNS, ColumnFile, EPISODES, FILE, Manifest, dtype, file_name};
+use crate::formats::columns::manifest::{COLUMNS, EPISODES, FILE, Manifest, dtype, file_name};
+use crate::formats::columns::writer::ColumnWriter;
 use crate::formats::npz::array::DType;
 use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
@@ -20,7 +20,7 @@ use crate::load::transitions::{Transitions, read_transitions};
 use crate::load::{Labels, dropped_transitions, ignored};
 use crate::ogbench::{Environment, fit};
 use album_base::atomic::AtomicFolder;
-use album_base::{disk, hex::hex};
+use album_base::disk;
 
 /// What to import, and where to.
 #[derive(Debug, Clone, Copy)]
@@ -405,12 +405,15 @@ impl<'a> Writer<'a> {
     }
 
     /// Flushes everything to disk; returns the manifest.
-    fn finish(self, sources: &[PathBuf]) -> Result<Manifest, DataError> {
-        let episodes = self.episodes.bytes as usize / 8;
+    fn finish(mut self, sources: &[PathBuf]) -> Result<Manifest, DataError> {
+        let episodes = self.episodes.bytes() as usize / 8;
         if self.rows == episodes {
             return Err(DataError::NoTransitions { place: Place::file(&sources[0]) });
         }
         let mut columns = BTreeMap::new();
+        for column in self.columns.values_mut().chain([&mut self.episodes]) {
+            column.end()?;
+        }
         for (name, column) in self.columns.into_iter().chain([(EPISODES, self.episodes)]) {
             columns.insert(name.to_owned(), column.finish()?);
         }
@@ -429,55 +432,17 @@ fn button_bytes(reader: &mut RowReader<'_>, rows: usize) -> Result<Vec<u8>, Data
     states.iter().enumerate().map(byte).collect()
 }
 
-/// Writes and hashes one column.
-pub(super) struct ColumnWriter {
-    path: PathBuf,
-    file: File,
-    hash: Sha256,
-    bytes: u64,
-    dtype: DType,
-    width: usize,
-}
-
-impl ColumnWriter {
-    pub(super) fn create(folder: &Path, name: &str, width: usize) -> Result<Self, DataError> {
-        let path = folder.join(file_name(name, dtype(name).unwrap_or(DType::F32)));
-        Self::create_as(&path, name, width)
-    }
-
-    /// Creates a column in a file with another name than usual.
-    pub(super) fn create_as(path: &Path, name: &str, width: usize) -> Result<Self, DataError> {
-        let dtype = dtype(name).unwrap_or(DType::F32);
-        let file = create_new(path)?;
-        Ok(Self { path: path.to_path_buf(), file, hash: Sha256::new(), bytes: 0, dtype, width })
-    }
-
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), DataError> {
-        self.file.write_all(bytes).map_err(io_error(&self.path))?;
-        self.hash.update(bytes);
-        self.bytes += bytes.len() as u64;
-        Ok(())
-    }
-
-    pub(super) fn finish(self) -> Result<ColumnFile, DataError> {
-        keep(&self.file).map_err(io_error(&self.path))?;
-        let Self { bytes, width, .. } = self;
-        let hash: [u8; 32] = self.hash.finalize().into();
-        Ok(ColumnFile { dtype: self.dtype.to_string(), width, bytes, sha256: hex(&hash) })
-    }
-}
-
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
     let mut file = create_new(path)?;
     file.write_all(bytes).and_then(|()| keep(&file)).map_err(io_error(path))
 }
 
-fn create_new(path: &Path) -> Result<File, DataError> {
+pub(super) fn create_new(path: &Path) -> Result<File, DataError> {
     OpenOptions::new().write(true).create_new(true).open(path).map_err(io_error(path))
 }
 
 /// Syncs a file to disk and makes it read-only: memory maps rely on files that do not change.
-fn keep(file: &File) -> io::Result<()> {
+pub(super) fn keep(file: &File) -> io::Result<()> {
     let mut permissions = file.metadata()?.permissions();
     permissions.set_readonly(true);
     file.set_permissions(permissions)?;

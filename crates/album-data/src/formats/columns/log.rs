@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use album_base::atomic::AtomicFolder;
 
-use super::import::{ColumnWriter, Imported, check_target, io_error, write_new};
+use super::import::{Imported, check_target, io_error, write_new};
 use super::manifest::{ColumnFile, EPISODES, FILE, Manifest};
+use super::writer::ColumnWriter;
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
 use crate::load::checks::OnBad;
@@ -169,21 +170,28 @@ impl<'a> Writer<'a> {
         sources: Vec<String>,
         place: &Place,
     ) -> Result<Manifest, DataError> {
-        let Self { observations, actions, rewards, masks, lengths, rows, action_dim, .. } = self;
+        let Self { mut observations, mut actions, mut rewards, mut masks, lengths, rows, action_dim, .. } =
+            self;
         if rows == lengths.len() {
             return Err(DataError::NoTransitions { place: place.clone() });
         }
-        let mut columns: BTreeMap<String, ColumnFile> = BTreeMap::new();
-        for (name, column) in [("observations", observations), ("rewards", rewards), ("masks", masks)] {
-            columns.insert(name.to_owned(), column.finish()?);
+        for buffer in [&mut observations, &mut rewards, &mut masks] {
+            buffer.flush()?;
+            buffer.column.end()?;
         }
-        actions.finish()?;
+        actions.flush()?;
+        actions.column.leave()?;
+        let mut columns: BTreeMap<String, ColumnFile> = BTreeMap::new();
         columns.insert("actions".to_owned(), bring_file_inside(folder, space, &lengths, action_dim)?);
+        for (name, buffer) in [("observations", observations), ("rewards", rewards), ("masks", masks)] {
+            columns.insert(name.to_owned(), buffer.column.finish()?);
+        }
         let mut episodes = ColumnWriter::create(folder, EPISODES, 1)?;
         for part in lengths.chunks(BUFFERED) {
             let bytes: Vec<u8> = part.iter().flat_map(|&length| (length as u64).to_le_bytes()).collect();
             episodes.write(&bytes)?;
         }
+        episodes.end()?;
         columns.insert(EPISODES.to_owned(), episodes.finish()?);
         Ok(Manifest::new(rows, lengths.len(), sources, columns))
     }
@@ -260,11 +268,6 @@ impl Buffer {
         self.numbers.clear();
         self.column.write(&self.bytes)
     }
-
-    fn finish(mut self) -> Result<ColumnFile, DataError> {
-        self.flush()?;
-        self.column.finish()
-    }
 }
 
 /// Replaces `bytes` by the bytes of the numbers. This loop becomes a copy; a `flat_map` would not.
@@ -323,6 +326,7 @@ fn bring_file_inside(
     part(&mut raw, &rows, true)?;
     drop(raw);
     let io = io_error(&path);
+    column.end()?;
     let column = column.finish()?;
     fs::remove_file(&path).map_err(io)?;
     Ok(column)

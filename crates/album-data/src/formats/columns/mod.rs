@@ -27,6 +27,7 @@ mod import;
 mod log;
 mod manifest;
 mod map;
+mod writer;
 
 pub use folder::verify;
 pub use import::{Import, Imported, import};
