@@ -35,11 +35,19 @@ pub fn record(command: &Command, place: &Path, log: &Path) -> Result<History, St
         let (process, call) = line.trim_start().split_once(char::is_whitespace).unwrap_or((line, ""));
         let call = call.trim_start();
         if let Some(begun) = call.strip_suffix(" <unfinished ...>") {
-            unfinished.insert(process, begun.to_owned());
+            // Another thread may get the number of a descriptor before the call that closes it returns.
+            if begun.starts_with("close(") {
+                recorder.call(&format!("{begun}) = 0"))?;
+            } else {
+                unfinished.insert(process, begun.to_owned());
+            }
         } else if call.starts_with("<... ") {
             let rest = call.split_once(" resumed>").map_or("", |(_, rest)| rest);
-            let begun = unfinished.remove(process).unwrap_or_default();
-            recorder.call(&(begun + rest))?;
+            // The result of a call that was interrupted in the log stands in a column of its own.
+            if let (Some(begun), Some((rest, result))) = (unfinished.remove(process), rest.rsplit_once(" = "))
+            {
+                recorder.call(&format!("{begun}{} = {result}", rest.trim_end()))?;
+            }
         } else {
             recorder.call(call)?;
         }
