@@ -10,6 +10,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::headers::page_sizes;
 use crate::error::{DataError, Place};
 use crate::formats::npz::read_at;
 
@@ -77,7 +78,30 @@ fn hush() {
     });
 }
 
+/// Refuses a page that claims more than `inflated` bytes: the parquet crate would allocate them before it looks at the
+/// page.
+pub(super) fn check_pages(
+    file: &Positioned,
+    mut start: u64,
+    mut length: u64,
+    inflated: u64,
+) -> parquet::errors::Result<()> {
+    while length > 0 {
+        let sizes = page_sizes(file.get_read(start)?)
+            .map_err(|e| ParquetError::General(format!("a page's header cannot be read: {e}")))?;
+        if sizes.inflated > inflated {
+            let claim = format!("a page claims {} bytes, its column {inflated}", sizes.inflated);
+            return Err(ParquetError::General(claim));
+        }
+        // What lies beyond the end is the parquet crate's to refuse.
+        let size = sizes.header.saturating_add(sizes.stored).min(length);
+        (start, length) = (start.saturating_add(size), length - size);
+    }
+    Ok(())
+}
+
 /// A file that several threads can read at once, by positioned reads.
+#[derive(Clone)]
 pub(super) struct Positioned {
     pub file: Arc<File>,
     pub size: u64,
@@ -117,5 +141,29 @@ impl Read for Range {
         let n = read_at(&self.file, buffer, self.at)?;
         self.at += n as u64;
         Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_claims_too_much_is_refused_before_memory_is() {
+        // Two pages: type 0, bytes in memory, bytes stored; then what is stored.
+        let page = |inflated: &[u8]| [&[0x15, 0x00, 0x15], inflated, &[0x15, 0x04, 0x00, 1, 2]].concat();
+        let check = |second: &[u8], room: u64| {
+            let bytes = [page(&[0x20]), page(second)].concat();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &bytes).unwrap();
+            let size = bytes.len() as u64;
+            let file = Positioned { file: Arc::new(file.reopen().unwrap()), size };
+            check_pages(&file, 0, size + room, 100).map_err(|e| e.to_string())
+        };
+        assert_eq!(check(&[0x20], 0), Ok(()));
+        // 1,395,686,020 bytes, as the input that a fuzzer found.
+        let claim = check(&[0x88, 0x84, 0x84, 0xb3, 0x0a], 0).unwrap_err();
+        assert!(claim.contains("a page claims") && claim.contains("its column 100"), "{claim}");
+        assert!(check(&[0x20], 1).unwrap_err().contains("cannot be read"));
     }
 }

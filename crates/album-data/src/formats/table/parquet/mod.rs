@@ -2,6 +2,7 @@
 
 mod column;
 mod file;
+mod headers;
 mod schema;
 
 use std::path::Path;
@@ -13,7 +14,7 @@ use parquet::file::metadata::ParquetStatisticsPolicy;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader};
 
-use self::file::{Positioned, check_footer, damaged, guarded, limit};
+use self::file::{Positioned, check_footer, check_pages, damaged, guarded, limit};
 use self::schema::{kind, name};
 use super::data::ColumnType;
 use super::pages::Guard;
@@ -26,6 +27,7 @@ pub(super) use column::Chunk;
 /// An open Parquet file.
 pub(super) struct ParquetFile {
     reader: SerializedFileReader<Positioned>,
+    file: Positioned,
     place: Place,
     limits: Limits,
     columns: Vec<(String, ColumnType)>,
@@ -42,8 +44,8 @@ impl ParquetFile {
             .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
             .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll)
             .build();
-        let positioned = Positioned { file: Arc::new(file), size };
-        let reader = guarded(&place, || SerializedFileReader::new_with_options(positioned, options))?;
+        let file = Positioned { file: Arc::new(file), size };
+        let reader = guarded(&place, || SerializedFileReader::new_with_options(file.clone(), options))?;
         let metadata = reader.metadata();
         let schema = metadata.file_metadata().schema_descr();
         limit(&place, "the number of columns", schema.num_columns() as u64, limits.max_columns)?;
@@ -59,7 +61,7 @@ impl ParquetFile {
         let rows = groups.iter().try_fold(0u64, |sum, &rows| sum.checked_add(rows as u64));
         let rows = rows.ok_or_else(|| damaged(&place, "more rows than can be counted"))?;
         limit(&place, "the number of rows", rows, limits.max_array_bytes / 8)?;
-        Ok(Self { reader, place, limits: limits.clone(), columns, groups })
+        Ok(Self { reader, file, place, limits: limits.clone(), columns, groups })
     }
 
     pub(super) fn columns(&self) -> &[(String, ColumnType)] {
@@ -99,6 +101,10 @@ impl ParquetFile {
         limit(&self.place, "the size of a column", values.saturating_mul(8), self.limits.max_array_bytes)?;
         let inflated = u64::try_from(metadata.uncompressed_size()).unwrap_or(u64::MAX);
         let inflated = inflated.max(self.limits.ratio_free_bytes);
+        guarded(&self.place, || {
+            let (start, length) = metadata.byte_range();
+            check_pages(&self.file, start, length, inflated)
+        })?;
         let reader = guarded(&self.place, || {
             let pages = self.reader.get_row_group(group)?.get_column_page_reader(column)?;
             let pages = Box::new(Guard::new(pages, values, inflated)) as Box<dyn PageReader>;
