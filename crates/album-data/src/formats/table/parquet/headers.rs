@@ -9,11 +9,11 @@ const DEEPEST: usize = 8;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PageSizes {
     /// Bytes of the header itself.
-    pub header: u64,
+    pub(super) header: u64,
     /// Bytes after it.
-    pub stored: u64,
+    pub(super) stored: u64,
     /// Bytes of the page in memory.
-    pub inflated: u64,
+    pub(super) inflated: u64,
 }
 
 /// Reads a header: a structure in Thrift's compact protocol, of which only the sizes matter here. If a size is given
