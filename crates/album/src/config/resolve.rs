@@ -91,7 +91,9 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     let (problem, data) = problem(overrides, file.as_mut(), &mut overridden)?;
     let (agent, why) = match (agent, &problem) {
         (Some(agent), _) => (agent, None),
-        (None, Problem::Own(own)) => own::default_agent(&own.read()?.dataset),
+        (None, Problem::Own(own)) if !asks_for_album(&overrides.set)? => {
+            own::default_agent(&own.read()?.dataset)
+        }
         (None, _) => ("album".to_owned(), None),
     };
     let kind = AgentKind::find(&agent)?;
@@ -151,6 +153,13 @@ pub fn resolve(overrides: &Overrides) -> Result<Resolved, Error> {
     // A value that the user has set was not chosen from the data.
     let chosen = why.into_iter().chain(chosen.iter().filter_map(|reason| reason.line(&config))).collect();
     Ok(Resolved { config, overridden: layers.overridden, chosen })
+}
+
+/// Whether a setting is one that ALBUM has and the other default agent does not.
+fn asks_for_album(set: &[String]) -> Result<bool, Error> {
+    let [album, other] = [AgentKind::find("album")?.defaults()?, AgentKind::find("iql")?.defaults()?];
+    let keys = set.iter().filter_map(|pair| pair.split('=').next()?.trim().rsplit('.').next());
+    Ok(keys.into_iter().any(|key| album.contains_key(key) && !other.contains_key(key)))
 }
 
 /// The problem, and the data file if it is not the task's own. What says where the data is leaves `file`.

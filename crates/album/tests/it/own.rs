@@ -275,6 +275,32 @@ fn a_log_trains_the_same_weights_from_every_format() {
 }
 
 #[test]
+fn the_default_agent_follows_the_outcomes_of_choices() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dice.csv");
+    let mut text = String::from("episode,obs,action,reward,terminated\n");
+    for episode in 0..20 {
+        text +=
+            &format!("{episode},0,{},0,0\n{episode},{},0,{},1\n", episode % 2, 1 + episode % 3, episode % 5);
+    }
+    std::fs::write(&path, text).unwrap();
+    let agent = |agent: Option<&str>, set: &[&str]| {
+        let overrides = Overrides {
+            data: Some(Source { actions: Some(ActionKind::Discrete), ..Source::of(&path) }),
+            agent: agent.map(str::to_owned),
+            set: set.iter().map(|&pair| pair.to_owned()).collect(),
+            ..Overrides::default()
+        };
+        let resolved = config::resolve(&overrides).unwrap();
+        (resolved.config.agent, resolved.chosen.iter().any(|line| line.starts_with("agent = iql: ")))
+    };
+    assert_eq!(agent(None, &[]), ("iql".into(), true));
+    assert_eq!(agent(None, &["hidden=[8]"]), ("iql".into(), true));
+    assert_eq!(agent(None, &["k=2"]), ("album".into(), false));
+    assert_eq!(agent(Some("album"), &[]), ("album".into(), false));
+}
+
+#[test]
 fn a_log_that_has_moved_is_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let (old, new, run) = (dir.path().join("log.csv"), dir.path().join("moved.csv"), dir.path().join("run"));
