@@ -98,18 +98,21 @@ pub(crate) fn chance(data: &Dataset) -> Option<String> {
 
 /// The agent for a log whose user names none, and why if it is not ALBUM.
 ///
-/// If chance decides what a choice leads to, hinges would learn its best outcome, IQL learns the mean one. Seldom
-/// chance, or coarse numbers of a continuous system, are no reason.
+/// If outcomes are stochastic, hinges learn the best one, IQL the mean one. Rare noise is no reason to switch, nor are
+/// continuous actions, where equal pairs mostly come from rounding.
 pub(crate) fn default_agent(data: &Dataset) -> (String, Option<String>) {
+    let album = ("album".into(), None);
+    if !matches!(data.action_space(), ActionSpace::Discrete { .. }) {
+        return album; // without a search for repeated pairs, which takes a pass over the data
+    }
     let repeats = Repeats::of(data);
     let (several, pairs) = (repeats.pairs_with_several_successors, repeats.repeated_pairs);
-    let discrete = matches!(data.action_space(), ActionSpace::Discrete { .. });
-    if !discrete || 10 * several <= pairs {
-        return ("album".into(), None);
+    if 10 * several <= pairs {
+        return album;
     }
     let why = format!(
         "agent = iql: {several} of {pairs} repeated pairs of state and action led to different states, and iql learns the mean \
-         outcome of an action; album, which learns the best one, is for outcomes that can be repeated (--agent album)"
+         outcome of an action; album learns the best recorded one (--agent album uses it anyway)"
     );
     ("iql".into(), Some(why))
 }
