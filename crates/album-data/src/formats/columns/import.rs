@@ -1,8 +1,8 @@
 //! Converts npz files to a folder of columns, part by part.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::dataset::{Role, UNFINISHED};
 use crate::error::{DataError, Place};
 use crate::formats::columns::manifest::{COLUMNS, EPISODES, FILE, Manifest, dtype, file_name};
-use crate::formats::columns::writer::ColumnWriter;
+use crate::formats::columns::writer::{ColumnWriter, write_new};
 use crate::formats::npz::array::DType;
 use crate::formats::npz::row_reader::RowReader;
 use crate::limits::Limits;
@@ -430,28 +430,6 @@ fn button_bytes(reader: &mut RowReader<'_>, rows: usize) -> Result<Vec<u8>, Data
         Err(_) => Err(reader.value_error(rows, i, state, "-128 to 127")),
     };
     states.iter().enumerate().map(byte).collect()
-}
-
-pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
-    let mut file = create_new(path)?;
-    file.write_all(bytes).and_then(|()| keep(&file)).map_err(io_error(path))
-}
-
-pub(super) fn create_new(path: &Path) -> Result<File, DataError> {
-    OpenOptions::new().write(true).create_new(true).open(path).map_err(io_error(path))
-}
-
-/// Syncs a file to disk and makes it read-only: memory maps rely on files that do not change.
-pub(super) fn keep(file: &File) -> io::Result<()> {
-    let mut permissions = file.metadata()?.permissions();
-    permissions.set_readonly(true);
-    file.set_permissions(permissions)?;
-    file.sync_all()
-}
-
-pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DataError {
-    let place = Place::file(path);
-    move |source| DataError::Io { place, source }
 }
 
 fn check_space(needed: u64, free: Option<u64>) -> io::Result<()> {

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use album_base::atomic::AtomicFolder;
 
-use super::import::{Imported, check_target, io_error, write_new};
+use super::import::{Imported, check_target};
 use super::manifest::{ColumnFile, EPISODES, FILE, Manifest};
-use super::writer::ColumnWriter;
+use super::writer::{ColumnWriter, io_error, write_new};
 use crate::action_space::ActionSpace;
 use crate::error::{DataError, Place};
 use crate::load::checks::OnBad;

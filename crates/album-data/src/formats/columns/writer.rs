@@ -1,6 +1,6 @@
 //! Writes one column, on a thread of its own beside the reading of the next rows.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -9,8 +9,7 @@ use std::thread::JoinHandle;
 use album_base::hex::hex;
 use sha2::{Digest, Sha256};
 
-use crate::error::DataError;
-use crate::formats::columns::import::{create_new, io_error, keep};
+use crate::error::{DataError, Place};
 use crate::formats::columns::manifest::{ColumnFile, dtype, file_name};
 use crate::formats::npz::array::DType;
 
@@ -117,4 +116,26 @@ fn write_down(mut file: File, todo: &Receiver<Work>, done: &Sender<Vec<u8>>) -> 
     }
     let hash: [u8; 32] = hash.finalize().into();
     Ok(hex(&hash))
+}
+
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), DataError> {
+    let mut file = create_new(path)?;
+    file.write_all(bytes).and_then(|()| keep(&file)).map_err(io_error(path))
+}
+
+fn create_new(path: &Path) -> Result<File, DataError> {
+    OpenOptions::new().write(true).create_new(true).open(path).map_err(io_error(path))
+}
+
+/// Syncs a file to disk and makes it read-only: memory maps rely on files that do not change.
+fn keep(file: &File) -> io::Result<()> {
+    let mut permissions = file.metadata()?.permissions();
+    permissions.set_readonly(true);
+    file.set_permissions(permissions)?;
+    file.sync_all()
+}
+
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DataError {
+    let place = Place::file(path);
+    move |source| DataError::Io { place, source }
 }
