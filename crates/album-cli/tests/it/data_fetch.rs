@@ -344,7 +344,7 @@ fn stalled(folder: &Path, server: &Server) -> std::process::Child {
     let mut child = command(folder, &server.base, "30").spawn().unwrap();
     let since = Instant::now();
     while !folder.join(format!("{TRAIN}.part")).metadata().is_ok_and(|part| part.len() == 10_000) {
-        assert!(since.elapsed() < Duration::from_secs(20), "nothing arrives");
+        assert!(since.elapsed() < Duration::from_secs(60), "nothing arrives");
         assert!(child.try_wait().unwrap().is_none(), "ended early");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -362,7 +362,7 @@ fn signals_end_it_at_once_and_nothing_is_lost() {
         let since = Instant::now();
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
-        assert!(since.elapsed() < Duration::from_secs(5));
+        assert!(since.elapsed() < Duration::from_secs(15));
         assert_eq!(output.status.code(), code);
         assert!(code.is_none() || message(&output).contains("the same command resumes"));
         assert!(part(folder.path()) == file[..10_000]);

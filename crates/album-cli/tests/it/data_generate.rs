@@ -58,7 +58,7 @@ impl Setting {
         let chunk = out.join("cube-single-play-v0.parts-v1-seed0-rows1001/train-000000-5.npz");
         let start = Instant::now();
         while !chunk.exists() {
-            assert!(start.elapsed() < Duration::from_secs(20), "no chunk");
+            assert!(start.elapsed() < Duration::from_secs(60), "no chunk");
             std::thread::sleep(Duration::from_millis(10));
         }
         child

@@ -109,12 +109,12 @@ fn a_python_without_ogbench_says_what_to_do() {
 
 #[test]
 fn a_start_that_hangs_is_given_up() {
-    let limits = Limits { start: Duration::from_millis(300), ..short() };
+    let limits = Limits { start: Duration::from_secs(2), ..short() };
     let begin = Instant::now();
     let message =
         start("echo waiting for a licence >&2; exec sleep 60", 2, limits).err().unwrap().to_string();
-    has(&message, &["its worker was not ready within 0.3 s", "waiting for a licence"]);
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    has(&message, &["its worker was not ready within 2 s", "waiting for a licence"]);
+    assert!(begin.elapsed() < Duration::from_secs(30));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_slot_is_not_held_up_by_another() {
         "{HELLO}; {START}; if mkdir {} 2>/dev/null; then exec sleep 60; fi; {steps}; exec sleep 60",
         once.display()
     );
-    let limits = Limits { answer: Duration::from_secs(3), ..short() };
+    let limits = Limits { answer: Duration::from_secs(40), ..short() };
     let (mut envs, _folder) = start(&script, 2, limits).unwrap();
     for slot in 0..2 {
         envs.reset(slot, slot as u64, false).unwrap();
@@ -189,7 +189,7 @@ fn a_slot_is_not_held_up_by_another() {
             envs.step(slot, &[0.0, 0.0]).unwrap();
         }
     }
-    assert!(begin.elapsed() < Duration::from_millis(2500), "waited for the slow one");
+    assert!(begin.elapsed() < Duration::from_secs(30), "waited for the slow one");
 }
 
 /// The same answer for environment `number`.

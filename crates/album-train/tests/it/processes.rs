@@ -154,7 +154,7 @@ fn a_second_signal_ends_the_process_at_once() {
         let sent = Instant::now();
         signal(&child, second);
         assert_eq!(wait(child).code(), Some(code));
-        assert!(sent.elapsed() < Duration::from_secs(5));
+        assert!(sent.elapsed() < Duration::from_secs(30));
     }
 }
 

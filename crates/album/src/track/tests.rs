@@ -87,18 +87,24 @@ fn tracker(uri: &str, run: &Path) -> Tracker {
 }
 
 /// Logs some rows and checks that no call blocks. Returns all warnings.
+///
+/// A single row may take long on a busy machine. A call that waited for the server would make the usual row slow, or,
+/// with a full queue, never return.
 fn train(mut tracker: Tracker, rows: u64) -> Vec<String> {
-    let mut told = Vec::new();
+    let (mut told, mut times) = (Vec::new(), Vec::new());
     for step in 1..=rows {
         let row = [("training/loss".to_owned(), 0.5), ("evaluation/success".to_owned(), f64::NAN)];
         let start = Instant::now();
         let event = Event::Logged { step, metrics: &Vec::new(), row: &row, ms_per_step: 1.0 };
         told.extend(tracker.observe(&event));
-        assert!(start.elapsed() < Duration::from_millis(50), "a row took {:?}", start.elapsed());
+        times.push(start.elapsed());
     }
+    times.sort();
+    let usual = times[times.len() / 2];
+    assert!(usual < Duration::from_millis(5), "a row took {usual:?}");
     let start = Instant::now();
     told.extend(tracker.end("FINISHED"));
-    assert!(start.elapsed() < Duration::from_secs(4), "the end took {:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(30), "the end took {:?}", start.elapsed());
     told
 }
 
