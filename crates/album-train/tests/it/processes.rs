@@ -96,10 +96,11 @@ fn killed_runs_lose_at_most_the_steps_since_their_checkpoint() {
         let path = dir.path().join(format!("run{round}"));
         round += 1;
         assert!(round < 20, "the runs are too short to be killed");
-        loop {
+        for attempt in 0.. {
             let before = latest(&path);
             let mut child = command(&path).spawn().unwrap();
-            sleep(Duration::from_millis(10 + rng::below(&mut random, 60)));
+            // Longer each time: on a busy machine, a process needs some of it to reach its first step.
+            sleep(Duration::from_millis((10 + rng::below(&mut random, 60)) * (1 + attempt / 8)));
             // SIGKILL; has no effect on a finished child.
             child.kill().unwrap();
             let status = wait(child);
