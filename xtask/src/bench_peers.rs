@@ -1,4 +1,4 @@
-//! `cargo xtask bench-peers [AGENT...]`: the same training step in album and in other frameworks, in turns.
+//! `cargo xtask bench-peers [--bf16 | AGENT...]`: the same training step in album and in other frameworks, in turns.
 
 use crate::{cargo, python, root, run, target};
 use std::path::Path;
@@ -10,13 +10,21 @@ const ROUNDS: usize = 9;
 /// The agents with peer implementations.
 const AGENTS: [&str; 4] = ["album", "iql", "rebrac", "fql"];
 
+/// The contest of ALBUM's step in bfloat16.
+const BF16: &str = "--bf16";
+
 pub fn run_all(agents: &[String]) -> Result<(), String> {
-    if let Some(unknown) = agents.iter().find(|name| !AGENTS.contains(&name.as_str())) {
+    let asked_for_bf16 = [BF16.to_owned()] == *agents;
+    let unknown = agents.iter().find(|name| !AGENTS.contains(&name.as_str()));
+    if let Some(unknown) = unknown.filter(|_| !asked_for_bf16) {
         return Err(format!("there is no peer of `{unknown}`; there are {}", AGENTS.join(", ")));
     }
     let python = python::PEERS.set_up()?;
     run("build", cargo(&["build", "--release", "--package", "album-cli"]))?;
     let album = target().join("release").join("album");
+    if asked_for_bf16 {
+        return contest(BF16, &album, &python);
+    }
     for agent in AGENTS.iter().filter(|name| agents.is_empty() || agents.iter().any(|asked| asked == *name)) {
         contest(agent, &album, &python)?;
     }
@@ -29,13 +37,23 @@ fn contestants(agent: &str, album: &Path, python: &Path) -> Vec<(&'static str, V
         let arguments = arguments.iter().map(|x| (*x).to_owned());
         std::iter::once(program.display().to_string()).chain(arguments).collect::<Vec<_>>()
     };
+    let ours =
+        |more: &[&str]| command(album, &[&["bench", "step", "--rounds", "40", "--json"], more].concat());
     let script = |name: &str| root().join("benches").join("peers").join(name).display().to_string();
     if agent == "album" {
         let peer = |name| command(python, &[&script(name), "--rounds", "40", "--json"]);
         return vec![
-            ("album", command(album, &["bench", "step", "--rounds", "40", "--json"])),
+            ("album", ours(&[])),
             ("jax", peer("album_step_jax.py")),
             ("torch", peer("album_step_torch.py")),
+        ];
+    }
+    if agent == BF16 {
+        let torch = [&script("album_step_torch.py"), "--rounds", "40", "--json", "--bf16"];
+        return vec![
+            ("album", ours(&["--precision", "bf16"])),
+            ("f32", ours(&[])),
+            ("torch", command(python, &torch)),
         ];
     }
     let peer = [&script("baseline_step_jax.py"), "--agent", agent, "--rounds", "40", "--json"];
@@ -50,13 +68,13 @@ fn contestants(agent: &str, album: &Path, python: &Path) -> Vec<(&'static str, V
 fn check(agent: &str, python: &Path) -> Result<(), String> {
     let data = |path: &str| root().join("crates").join(path);
     let (script, trace) = match agent {
-        "album" => ("album_step_torch.py", data("album-nn/tests/data/album_trace.json")),
+        "album" | BF16 => ("album_step_torch.py", data("album-nn/tests/data/album_trace.json")),
         "iql" => ("baseline_step_jax.py", data("album-agents/tests/data/iql-awr.npz")),
         _ => ("baseline_step_jax.py", data(&format!("album-agents/tests/data/{agent}.npz"))),
     };
     let mut check = Command::new(python);
     check.arg(root().join("benches").join("peers").join(script));
-    if agent != "album" {
+    if !matches!(agent, "album" | BF16) {
         check.args(["--agent", agent]);
     }
     check.arg("--check").arg(trace);

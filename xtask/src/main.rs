@@ -29,7 +29,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   test-highs    the tests of the Cargo feature `highs`, which builds HiGHS from source (needs a C++ compiler)
   test-python   only the tests of the Python package album_rl, in a wheel made of what `test` has compiled
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
-  bench-peers   one training step of ALBUM, IQL, ReBRAC and FQL (or those named): album against JAX and PyTorch
+  bench-peers   one training step of ALBUM, IQL, ReBRAC and FQL (or those named): album against JAX and PyTorch;
+                with --bf16 ALBUM's step in bfloat16 against its own in f32 and PyTorch's under autocast
   bench-envs    OGBench: steps per second of the worker processes against a plain Python loop
   slurm         the Slurm tests against a real Slurm, private to target/slurm/; with a command behind it, runs
                 that command against the cluster instead. --install: Debian's packages first (as root)

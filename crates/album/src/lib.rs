@@ -93,7 +93,7 @@ pub mod verify;
 mod video;
 
 pub use album_data::{Dataset, Rows};
-pub use config::{Overrides, Preset, Resolved, RunConfig, Sampling, TrainConfig};
+pub use config::{Overrides, Precision, Preset, Resolved, RunConfig, Sampling, TrainConfig};
 pub use differences::Differences;
 pub use error::Error;
 pub use exact::Compared;

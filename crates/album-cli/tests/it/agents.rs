@@ -1,4 +1,4 @@
-//! `album agents`, `album train --agent`, `album bench cost`.
+//! `album agents`, `album train --agent`, `album bench cost` and `bench step`.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 
@@ -145,4 +145,17 @@ fn cost_is_measured_and_drawn() {
     assert!(svg.contains("Q/V nets") && svg.contains(">published<"));
     assert!(folder.path().join("album-cost/cost.csv").exists());
     fails(folder.path(), &["bench", "cost", "--agents", "albun"], 2, &["did you mean `album`"]);
+}
+
+#[test]
+fn a_step_is_timed_in_both_precisions() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["bench", "step", "--rounds", "2", "--batch", "8", "--width", "16", "--json"];
+    for precision in ["f32", "bf16"] {
+        let times = json(folder.path(), &[&small[..], &["--precision", precision]].concat());
+        assert_eq!(times["precision"], precision);
+        assert!(times["ms_per_step"].as_f64().unwrap() > 0.0);
+    }
+    fails(folder.path(), &["bench", "step", "--precision", "f16"], 2, &["f16", "expected f32 or bf16"]);
+    fails(folder.path(), &["bench", "step", "--precision", "bf16", "--device", "xla"], 2, &["--device"]);
 }

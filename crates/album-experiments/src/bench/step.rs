@@ -1,8 +1,8 @@
 //! Times one ALBUM training step, including sampling, and how it scales.
 
 use super::{median, peak_mib, time_steps};
-use album::Error;
 use album::sizes::antmaze_large;
+use album::{Error, Precision};
 use album_agents::agents::album::Config;
 use album_agents::{Agent, Common, Learner};
 use album_base::number::compact;
@@ -20,6 +20,8 @@ pub struct Size {
     pub batch: usize,
     /// Width of the four hidden layers.
     pub width: usize,
+    /// Precision of the factors of matrix products; a device has its own.
+    pub precision: Precision,
 }
 
 /// The result of [`measure`].
@@ -27,7 +29,7 @@ pub struct Size {
 pub struct StepTimes {
     #[serde(flatten)]
     step: Timing,
-    /// Measured GEMM rate of one thread in GFLOP/s.
+    /// Measured GEMM rate of one thread in GFLOP/s, in single precision.
     gemm_gflops_per_thread: f64,
     parameters: usize,
     peak_rss_mib: Option<f64>,
@@ -40,6 +42,7 @@ struct Timing {
     threads: usize,
     batch: usize,
     width: usize,
+    precision: Precision,
     ms_per_step: f64,
     /// Counted from the shapes of all products, counting all rows.
     gflop_per_step: f64,
@@ -63,9 +66,10 @@ pub fn measure(size: Size, rounds: usize, sweep: bool) -> Result<StepTimes, Erro
     };
     if sweep {
         let threads = Pool::new(0).threads();
-        let batches = [64, 128, 256, 512, 1024, 2048, 4096].map(|batch| Size { threads, batch, width: 512 });
-        let widths = [128, 256, 512, 1024, 2048].map(|width| Size { threads, batch: 256, width });
-        let counts = (1..=threads).map(|threads| Size { threads, batch: 256, width: 512 });
+        let usual = Size { threads, batch: 256, width: 512, ..size };
+        let batches = [64, 128, 256, 512, 1024, 2048, 4096].map(|batch| Size { batch, ..usual });
+        let widths = [128, 256, 512, 1024, 2048].map(|width| Size { width, ..usual });
+        let counts = (1..=threads).map(|threads| Size { threads, ..usual });
         for size in batches.into_iter().chain(widths).chain(counts) {
             // The large sizes take seconds; a few rounds are enough.
             let rounds = if size.batch * size.width > 512 * 1024 { 5 } else { 15 };
@@ -83,7 +87,7 @@ pub(super) fn learner(size: Size, data: &Dataset, pool: &Pool) -> Result<Learner
 }
 
 fn time(size: Size, rounds: usize, data: &Dataset, rate: f64) -> Result<(Timing, usize), Error> {
-    let pool = Pool::new(size.threads);
+    let pool = Pool::new(size.threads).with_precision(size.precision.into());
     let mut agent = learner(size, data, &pool)?;
     let (laps, batch) = time_steps(&mut agent, data, rounds)?;
     let seconds = median(laps.iter().map(|lap| lap.whole));
@@ -92,6 +96,7 @@ fn time(size: Size, rounds: usize, data: &Dataset, rate: f64) -> Result<(Timing,
         threads: pool.threads(),
         batch: size.batch,
         width: size.width,
+        precision: size.precision,
         ms_per_step: 1e3 * seconds,
         gflop_per_step: gflop,
         gemm_share: gflop / seconds / (rate * pool.threads() as f64),

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// The training loop. Periods are in steps; 0 means never.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,6 +90,18 @@ impl Precision {
     // Left out of files, so that runs from before there was a choice are the same runs.
     fn is_f32(&self) -> bool {
         *self == Precision::F32
+    }
+}
+
+impl FromStr for Precision {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "f32" => Ok(Precision::F32),
+            "bf16" => Ok(Precision::Bf16),
+            _ => Err(Error::Usage(format!("found precision {text}; expected f32 or bf16"))),
+        }
     }
 }
 
