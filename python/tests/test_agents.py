@@ -197,7 +197,7 @@ def test_other_threads_run_meanwhile(data):
     seconds = time.monotonic() - begin
     done.set()
     thread.join()
-    assert len(ticks) > 20 * seconds
+    assert len(ticks) > 5 * seconds
 
 
 def test_training_on_a_device(data):
