@@ -179,6 +179,7 @@ class Album(Agent):
         alpha_awr: float | None = None,
         alpha_bc: float | None = None,
         batch_size: int | None = None,
+        critic_first: bool | None = None,
         critic_lr: float | None = None,
         discrete_policy: str | None = None,
         discrete_threshold: float | None = None,

@@ -35,7 +35,7 @@
 //! and never the plain argmax of Q: nothing constrains the values of actions that are not in the data.
 
 use crate::agent::AgentError;
-use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes};
+use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};
 use crate::common::{Common, at_least_one, nonnegative, positive, rate};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, maximise, value_spec};
@@ -100,6 +100,8 @@ pub struct Config {
     pub normalize_q: bool,
     /// How the actor's mean becomes an action.
     pub squash: Squash,
+    /// Update the critic first and the actor with the new critic, instead of both at the same parameters.
+    pub critic_first: bool,
     /// Policy extraction with continuous actions: `ddpgbc` or `awr`.
     pub extraction: Extraction,
     /// `awr`, continuous or discrete: inverse temperature of the advantage, in units of its mean absolute
@@ -156,6 +158,7 @@ impl Default for Config {
             actor_average: 0.0,
             normalize_q: true,
             squash: Squash::Clip,
+            critic_first: false,
             extraction: Extraction::DdpgBc,
             alpha_awr: 3.0,
             discrete_policy: DiscretePolicy::Best,
@@ -275,13 +278,42 @@ struct Album {
 }
 
 impl Album {
-    /// The loss of a Gaussian policy; `awr` takes the advantages from values at the same parameters.
+    fn critic_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        measures: &mut Measures<'t>,
+    ) -> CriticLoss<'t> {
+        let c = &self.config;
+        critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, measures)
+    }
+
+    /// The loss of the policy. `values` gives Q(s,a) of every ensemble member and V(s), if they are needed.
+    fn policy_loss<'t>(
+        &self,
+        nets: &Networks,
+        x: &Inputs<'t, '_>,
+        measures: &mut Measures<'t>,
+        values: impl FnOnce() -> (Var<'t>, Var<'t>),
+    ) -> Var<'t> {
+        // A = Q(s,a) - V(s), as a constant.
+        let advantage = || {
+            let (q, v) = values();
+            (q.mean_cols() - v).detach()
+        };
+        match self.head {
+            Head::Gaussian(_) => self.actor_loss(nets, x, measures, advantage),
+            Head::Choices(_) => self.discrete_actor_loss(nets, x, measures, advantage()),
+        }
+    }
+
+    /// The loss of a Gaussian policy; only `awr` needs the advantages.
     fn actor_loss<'t>(
         &self,
         nets: &Networks,
         x: &Inputs<'t, '_>,
-        critic: &CriticLoss<'t>,
         measures: &mut Measures<'t>,
+        advantage: impl FnOnce() -> Var<'t>,
     ) -> Var<'t> {
         let c = &self.config;
         let (s, a) = (x.s(), x.a());
@@ -299,7 +331,7 @@ impl Album {
                 (loss, "actor/q", q_pi)
             }
             Extraction::Awr => {
-                let advantage = critic.advantage();
+                let advantage = advantage();
                 ((advantage_weight(advantage, c.alpha_awr) * distance).mean(), "actor/adv", advantage)
             }
         };
@@ -307,18 +339,17 @@ impl Album {
         actor
     }
 
-    /// The loss of a discrete policy, from values at the same parameters.
+    /// The loss of a discrete policy.
     fn discrete_actor_loss<'t>(
         &self,
         nets: &Networks,
         x: &Inputs<'t, '_>,
-        critic: &CriticLoss<'t>,
         measures: &mut Measures<'t>,
+        advantage: Var<'t>,
     ) -> Var<'t> {
         let (c, a) = (&self.config, x.a());
         let logits = x.tape.apply(&nets[self.actor], x.s());
         let log_likelihood = self.head.log_likelihood(logits, a);
-        let advantage = critic.advantage();
         let loss = match c.discrete_policy {
             DiscretePolicy::Awr => -(advantage_weight(advantage, c.alpha_awr) * log_likelihood).mean(),
             DiscretePolicy::Best => -log_likelihood.mean(),
@@ -338,15 +369,24 @@ impl Algorithm for Album {
         self.config.critic.segments(self.config.common.gamma)
     }
 
+    fn stages(&self) -> &'static [Stage] {
+        if self.config.critic_first { &[Stage::Critic, Stage::Actor] } else { &[Stage::All] }
+    }
+
     fn loss<'t>(&self, nets: &Networks, x: &Inputs<'t, '_>) -> Loss<'t> {
         let mut measures = x.measures();
-        let c = &self.config;
-        let critic = critic_loss(&c.critic, c.common.gamma, nets, [self.q, self.v], x, &mut measures);
-        let actor = match self.head {
-            Head::Gaussian(_) => self.actor_loss(nets, x, &critic, &mut measures),
-            Head::Choices(_) => self.discrete_actor_loss(nets, x, &critic, &mut measures),
+        let total = match x.stage {
+            Stage::All => {
+                let critic = self.critic_loss(nets, x, &mut measures);
+                let (q, v) = (critic.q, critic.v);
+                critic.loss + self.policy_loss(nets, x, &mut measures, || (q, v))
+            }
+            Stage::Critic => self.critic_loss(nets, x, &mut measures).loss,
+            Stage::Actor => self.policy_loss(nets, x, &mut measures, || {
+                (x.q(&nets[self.q], Through::Frozen), x.tape.apply_frozen(&nets[self.v], x.s()))
+            }),
         };
-        Loss { total: critic.loss + actor, measures }
+        Loss { total, measures }
     }
 
     /// Acts by the mean of the Gaussian; with discrete actions, by the most likely or the best supported
@@ -392,13 +432,6 @@ pub(crate) struct CriticLoss<'t> {
     q: Var<'t>,
     /// V(s).
     v: Var<'t>,
-}
-
-impl<'t> CriticLoss<'t> {
-    /// A = Q(s,a) - V(s), as a constant.
-    fn advantage(&self) -> Var<'t> {
-        (self.q.mean_cols() - self.v).detach()
-    }
 }
 
 /// `min( exp(alpha A / E|A|), 100 )`: relative to the mean absolute advantage, one alpha suits any reward

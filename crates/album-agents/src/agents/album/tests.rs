@@ -316,7 +316,8 @@ fn moments(rows: usize) -> Vec<Moment> {
 #[test]
 fn every_switch_trains_without_breaking() {
     let data = data(4, 2, true);
-    let switches: [Config; 8] = [
+    let switches: [Config; 9] = [
+        Config { critic_first: true, ..small() },
         critic(|c| c.ensemble = 3),
         Config { squash: Squash::Tanh, ..small() },
         Config { normalize_q: false, ..small() },
@@ -395,4 +396,32 @@ fn the_learning_rate_falls_to_zero() {
     let before = agent.state().networks[0].weights.clone();
     agent.update(&batch, 100, None); // past the last of 100 steps
     assert_eq!(before, agent.state().networks[0].weights);
+}
+
+#[test]
+fn with_the_critic_first_the_actor_follows_the_new_critic() {
+    let data = data(4, 2, true);
+    for extraction in [Extraction::DdpgBc, Extraction::Awr] {
+        let config = Config { extraction, ..small() };
+        let updated = |mut agent: Learner| {
+            let batch = batch(&agent, &data, 0);
+            agent.update(&batch, 0, None);
+            agent
+        };
+        let first = updated(agent(Config { critic_first: true, ..config.clone() }, &data));
+        let at_once = updated(agent(config.clone(), &data));
+        assert_eq!(weights(&first)[..2], weights(&at_once)[..2], "the critic does not depend on the actor");
+        assert_ne!(weights(&first)[2], weights(&at_once)[2]);
+
+        // The new critic from the start, with the actor's first weights.
+        let mut given = agent(config, &data);
+        let mut state = given.state();
+        for (network, new) in state.networks.iter_mut().zip(at_once.state().networks) {
+            if network.name != "actor" {
+                *network = new;
+            }
+        }
+        given.load(&state).unwrap();
+        assert_eq!(weights(&first)[2], weights(&updated(given))[2]);
+    }
 }
