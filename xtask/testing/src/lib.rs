@@ -1,5 +1,5 @@
-//! Test helpers shared by several crates: counted allocations, golden files, and tests that need something
-//! the machine may lack, which are visibly skipped, or fail if it is required.
+//! Test helpers shared by several crates: counted allocations, golden files, shell scripts in place of programs, and
+//! tests that need something the machine may lack, which are visibly skipped, or fail if it is required.
 //!
 //! `cargo xtask test` lists what was skipped. `ALBUM_REQUIRE=slurm,browser,python,strace` turns a skip into a failure.
 //!
@@ -13,9 +13,13 @@
 
 mod allocations;
 mod golden;
+#[cfg(unix)]
+mod script;
 
 pub use allocations::{Counting, allocations};
 pub use golden::golden;
+#[cfg(unix)]
+pub use script::script;
 
 use std::fs::OpenOptions;
 use std::io::Write;

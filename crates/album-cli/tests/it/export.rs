@@ -95,11 +95,9 @@ fn onnx_with_and_without_onnxruntime() {
     };
     // An interpreter without onnxruntime, which the exit code shows.
     let bare = folder.join("python");
-    std::fs::write(&bare, "#!/bin/sh\nexit 42\n").unwrap();
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(&bare, std::fs::Permissions::from_mode(0o755)).unwrap();
+        album_testing::script(&bare, "exit 42");
         let (exported, said) = with(&bare);
         assert!(exported["max_difference"].is_null() && exported["opset"] == 17, "{exported}");
         assert!(said.contains("--check was skipped") && said.contains("onnxruntime"), "{said}");

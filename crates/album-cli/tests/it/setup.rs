@@ -5,14 +5,13 @@
 use crate::common;
 
 use common::{fails, json};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// A Python whose virtual environments run `real`, and whose pip does nothing.
 fn base(folder: &Path, real: &Path) -> String {
     let path = folder.join("python3");
     let script = format!(
-        r#"#!/bin/sh
+        r#"
 if [ "$1" = -c ]; then echo 3.12; exit; fi
 for folder in "$@"; do :; done
 mkdir -p "$folder/bin"
@@ -21,8 +20,7 @@ chmod +x "$folder/bin/python"
 "#,
         real.display()
     );
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    album_testing::script(&path, &script);
     path.display().to_string()
 }
 

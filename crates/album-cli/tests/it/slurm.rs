@@ -7,7 +7,6 @@
 use crate::common;
 
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -107,8 +106,7 @@ fn stand_ins(folder: &Path, programs: &[(&str, &str)]) -> std::path::PathBuf {
     std::fs::create_dir_all(&bin).unwrap();
     for (name, body) in programs {
         let path = bin.join(name);
-        std::fs::write(&path, format!("#!/bin/sh\ncd '{}'\n{body}\n", folder.display())).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        album_testing::script(&path, &format!("cd '{}'\n{body}", folder.display()));
     }
     bin
 }

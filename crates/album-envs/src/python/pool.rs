@@ -227,7 +227,6 @@ impl EnvPool for WorkerPool {
 mod tests {
     use super::*;
     use album_data::ActionSpace;
-    use std::os::unix::fs::PermissionsExt;
 
     /// A suite without a fixed shape: the first worker reports it, and later ones must agree.
     #[test]
@@ -237,14 +236,13 @@ mod tests {
         // Each takes a reset and exits. The first has 2-dimensional observations, the second 3-dimensional
         // ones.
         let text = format!(
-            r"#!/bin/sh
+            r"
             mkdir {} 2>/dev/null && dim=2 || dim=3
             printf '\001\051\000\000\000ALBUMENV\004\000\000\000\00'$dim'\000\000\000\001\000\000\000\144\000\000\000\004\000\000\000toys 1.0\nmu 4'
             head -c 21 >/dev/null",
             once.display()
         );
-        std::fs::write(&script, text).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        album_testing::script(&script, &text);
         let suite = Suite {
             name: "toys".into(),
             setup: "toys",

@@ -6,7 +6,6 @@ use crate::common;
 
 use album_envs::{Answer, EnvError, EnvPool, Limits, Python, Suite, WorkerPool};
 use common::{answers, lives, short};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -25,8 +24,7 @@ const STEP: &str = r"head -c 17 >/dev/null; printf '\003\025\000\000\000\000\000
 /// An interpreter that runs this script.
 fn fake(folder: &Path, script: &str) -> Python {
     let path = folder.join("python");
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    album_testing::script(&path, script);
     Python::at(path)
 }
 

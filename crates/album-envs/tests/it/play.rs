@@ -120,7 +120,8 @@ impl Setting {
     /// An uninterrupted recording writes the expected bytes and nothing else.
     fn finishes(&self, workers: usize) {
         let python = self.fake.python("good", "");
-        assert!(matches!(self.run(&python, workers, 99).0, Ok(Outcome::Done { .. })));
+        let (outcome, losses) = self.run(&python, workers, 99);
+        assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?} {losses:?}");
         assert!(files(&self.out()) == self.expected);
     }
 }
@@ -238,8 +239,7 @@ fn an_interpreter_without_the_package_changes_nothing() {
     let setting = Setting::new();
     fs::create_dir(setting.out()).unwrap();
     let python = setting.fake.python("good", "");
-    let script = "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'ogbench'\" >&2\nexit 1\n";
-    fs::write(&python, script).unwrap();
+    album_testing::script(&python, "echo \"ModuleNotFoundError: No module named 'ogbench'\" >&2\nexit 1");
     let error = setting.run(&python, 2, 99).0.unwrap_err();
     assert!(error.is_io());
     let message = error.to_string();
@@ -258,7 +258,7 @@ fn chunks_of_other_packages_are_not_mixed() {
     let python = setting.stuck();
     assert!(matches!(setting.run(&python, 1, 6).0, Ok(Outcome::Stopped { .. })));
     let script = fs::read_to_string(&python).unwrap().replace("fake 1", "fake 2");
-    fs::write(&python, script).unwrap();
+    album_testing::script(&python, &script);
     let message = setting.run(&python, 1, 99).0.unwrap_err().to_string();
     assert!(message.contains("recorded with fake-1, but this Python has fake-2"), "{message}");
     setting.finishes(1);

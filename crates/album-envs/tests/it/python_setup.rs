@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use album_envs::python::{Python, install, set_up_from};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const PINS: &str =
@@ -36,9 +35,7 @@ impl Case {
     fn new(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().join("python3");
-        std::fs::write(&base, format!("#!/bin/sh\necho run >> {}/runs\n{script}\n", folder.path().display()))
-            .unwrap();
-        std::fs::set_permissions(&base, std::fs::Permissions::from_mode(0o755)).unwrap();
+        album_testing::script(&base, &format!("echo run >> {}/runs\n{script}", folder.path().display()));
         Self { folder, base }
     }
 

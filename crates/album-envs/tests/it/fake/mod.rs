@@ -4,7 +4,6 @@
 
 use album_data::NpzWriter;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Prepared chunks of cube-single, and scripts that hand them out.
@@ -34,7 +33,7 @@ impl Fake {
         let path = self.folder.join(name);
         let store = self.folder.display();
         let script = format!(
-            r#"#!/bin/sh
+            r#"
 byte() {{ printf "\\$(printf %03o "$1")"; }}
 recorded() {{ printf '\005\000\000\000\000'; }}
 # Hello: 28 and 5 numbers, and as many rows as the last argument says.
@@ -52,8 +51,7 @@ while head -c 5 >/dev/null; IFS="$tab" read -r seeds path; do
 done
 "#
         );
-        fs::write(&path, script).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        album_testing::script(&path, &script);
         path
     }
 
