@@ -12,8 +12,7 @@
 //! flushed to zero, keeping their sign. If the last pair lacks a term, it is `0 * 0`.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
-pub(super) mod avx2;
+pub(super) mod emulated;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod pairs;
 
@@ -24,11 +23,13 @@ use super::scalar::Plain;
 const SIGN: u32 = 1 << 31;
 
 /// Flushes subnormal numbers to zero, keeping the sign.
+#[inline(always)]
 fn flushed(x: f32) -> f32 {
     if x.abs() < f32::MIN_POSITIVE { f32::from_bits(x.to_bits() & SIGN) } else { x }
 }
 
 /// Rounds to the nearest bfloat16, ties to even, as `vcvtne2ps2bf16` does.
+#[inline(always)]
 pub(super) fn rounded(x: f32) -> f32 {
     let bits = flushed(x).to_bits();
     let bits = if x.is_nan() { bits | 1 << 22 } else { bits + 0x7FFF + (bits >> 16 & 1) };
@@ -36,6 +37,7 @@ pub(super) fn rounded(x: f32) -> f32 {
 }
 
 /// `c + a * b` for bfloat16 factors, with subnormals flushed.
+#[inline(always)]
 fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     let c = flushed(c);
     let sum = a.mul_add(b, c);
@@ -60,87 +62,61 @@ fn pair(c: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
     multiply_add(a[0], b[0], multiply_add(a[1], b[1], c))
 }
 
-/// [`flushed`], [`rounded`] and [`multiply_add`] on the lanes of a vector.
-///
-/// # Safety
-/// As for [`Vector`].
-trait Rounding: Vector {
-    unsafe fn flushed(self) -> Self;
-    unsafe fn rounded(self) -> Self;
-    /// `c` is flushed already.
-    unsafe fn multiply_add_flushed(a: Self, b: Self, c: Self) -> Self;
-}
-
-/// Vectors whose products are those of the instruction.
+/// Eight lanes whose sums are flushed.
 #[derive(Clone, Copy)]
-struct Emulated<V>(V);
+struct Flushed(Plain);
 
-impl<V: Rounding> Vector for Emulated<V> {
-    const LANES: usize = V::LANES;
+impl Vector for Flushed {
+    const LANES: usize = 8;
     const PAIRS: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: promised by the caller, here and below.
-        unsafe { Self(V::zero()) }
+        Self([0.0; 8])
     }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: see `zero`.
-        unsafe { Self(V::load(from)) }
+        // SAFETY: promised by the caller, here and below.
+        unsafe { Self(Plain::load(from)) }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: see `zero`.
+        // SAFETY: see `load`.
         unsafe { self.0.store(to) }
     }
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self {
-        // SAFETY: see `zero`.
-        unsafe { Self(V::splat(x)) }
+        Self([x; 8])
     }
 
     #[inline(always)]
     unsafe fn multiply_add(a: Self, b: Self, c: Self) -> Self {
-        // SAFETY: see `zero`.
-        unsafe { Self(V::multiply_add_flushed(a.0, b.0, c.0)) }
+        Self(std::array::from_fn(|i| multiply_add(a.0[i], b.0[i], c.0[i])))
     }
 
     #[inline(always)]
     unsafe fn factor(self) -> Self {
-        // SAFETY: see `zero`.
-        unsafe { Self(self.0.rounded()) }
+        Self(self.0.map(rounded))
     }
 
     // Flushing the initial value is enough: every sum is flushed.
     #[inline(always)]
     unsafe fn start(self) -> Self {
-        // SAFETY: see `zero`.
-        unsafe { Self(self.0.flushed()) }
+        Self(self.0.map(flushed))
     }
 }
 
-impl Rounding for Plain {
-    #[inline(always)]
-    unsafe fn flushed(self) -> Self {
-        self.map(flushed)
-    }
+kernels!(Flushed, 1);
 
-    #[inline(always)]
-    unsafe fn rounded(self) -> Self {
-        self.map(rounded)
-    }
-
-    #[inline(always)]
-    unsafe fn multiply_add_flushed(a: Self, b: Self, c: Self) -> Self {
-        std::array::from_fn(|i| multiply_add(a[i], b[i], c[i]))
-    }
+/// The same kernels where a fused multiply-add is an instruction and not a library call.
+#[cfg(target_arch = "x86_64")]
+pub(super) mod fused {
+    use super::{Flushed, Start, frame, kernels};
+    kernels!(Flushed, 1, "avx2,fma");
 }
-
-kernels!(Emulated<Plain>, 1);
 
 #[cfg(test)]
 mod tests {

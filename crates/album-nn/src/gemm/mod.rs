@@ -24,6 +24,7 @@ mod frame;
 mod neon;
 mod scalar;
 
+use self::bf16::emulated::Emulation;
 use crate::simd::{Isa, Precision, Supported};
 
 /// Number of columns of a panel.
@@ -74,37 +75,23 @@ const NEON: Kernels =
 
 const BF16: Kernels = Kernels { rows: by_rows!(bf16::rows; 1 2 3 4), cols: by_rows!(bf16::cols; 1 2 3 4) };
 #[cfg(target_arch = "x86_64")]
-const BF16_AVX2: Kernels =
-    Kernels { rows: by_rows!(bf16::avx2::rows; 1 2 3 4 5 6), cols: by_rows!(bf16::avx2::cols; 1 2 3 4 5 6) };
+const BF16_FUSED: Kernels =
+    Kernels { rows: by_rows!(bf16::fused::rows; 1), cols: by_rows!(bf16::fused::cols; 1) };
 #[cfg(target_arch = "x86_64")]
 const BF16_AVX512: Kernels = Kernels {
     rows: by_rows!(bf16::pairs::rows; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
     cols: by_rows!(bf16::pairs::cols; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
 };
-#[cfg(target_arch = "x86_64")]
-const BF16_AVX512_EMULATED: Kernels = Kernels {
-    rows: by_rows!(bf16::pairs::rows_emulated; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-    cols: by_rows!(bf16::pairs::cols_emulated; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-};
 
-/// The kernels of [`Precision::Bf16`]: with the instruction where there is one.
-fn bf16_kernels(isa: Supported) -> &'static Kernels {
-    match isa.isa() {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => &BF16_AVX512,
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => &BF16_AVX512_EMULATED,
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => &BF16_AVX2,
-        _ => &BF16,
-    }
+/// How products are computed.
+enum Method {
+    Kernels(&'static Kernels),
+    /// Products of bfloat16 by the kernels for f32.
+    Emulated(Emulation),
 }
 
-fn kernels(isa: Supported) -> &'static Kernels {
-    if isa.precision() == Precision::Bf16 {
-        return bf16_kernels(isa);
-    }
-    match isa.isa() {
+fn method(isa: Supported) -> Method {
+    let kernels = match isa.isa() {
         Isa::Scalar => &SCALAR,
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => &AVX2,
@@ -114,6 +101,21 @@ fn kernels(isa: Supported) -> &'static Kernels {
         Isa::Neon => &NEON,
         #[allow(unreachable_patterns)] // the sets of other architectures
         _ => &SCALAR,
+    };
+    match (isa.precision(), isa.isa()) {
+        (Precision::F32, _) => Method::Kernels(kernels),
+        #[cfg(target_arch = "x86_64")]
+        (Precision::Bf16, Isa::Avx512) if is_x86_feature_detected!("avx512bf16") => {
+            Method::Kernels(&BF16_AVX512)
+        }
+        #[cfg(target_arch = "x86_64")]
+        (Precision::Bf16, Isa::Avx2 | Isa::Avx512) => {
+            Method::Emulated(Emulation { isa, fast: kernels, careful: &BF16_FUSED })
+        }
+        #[cfg(target_arch = "aarch64")]
+        (Precision::Bf16, Isa::Neon) => Method::Emulated(Emulation { isa, fast: kernels, careful: &BF16 }),
+        // The f32 kernels round products and sums separately here.
+        (Precision::Bf16, _) => Method::Kernels(&BF16),
     }
 }
 
@@ -163,7 +165,11 @@ pub(crate) unsafe fn row_block(
     mut done: impl FnMut(usize, usize),
 ) {
     let Product { k, panels, a, b, bias, c } = *product;
-    let kernels = kernels(isa);
+    let kernels = match method(isa) {
+        Method::Kernels(kernels) => kernels,
+        // SAFETY: promised by the caller.
+        Method::Emulated(emulation) => return unsafe { emulation.row_block((from, to), product, done) },
+    };
     // A right factor that fits into the second-level cache is read once per piece of rows, so that the piece
     // stays in the first level. A larger one is read once per group of pieces that stays in the second level.
     let count = (to - from).div_ceil(kernels.rows.len());
@@ -215,7 +221,13 @@ pub(crate) unsafe fn transposed_panel(
     c: *mut f32,
     start: Start,
 ) {
-    let kernels = kernels(isa);
+    let kernels = match method(isa) {
+        Method::Kernels(kernels) => kernels,
+        // SAFETY: promised by the caller.
+        Method::Emulated(emulation) => {
+            return unsafe { emulation.transposed_panel(rows, columns, a, b, c, start) };
+        }
+    };
     for panel in 0..columns.div_ceil(PANEL) {
         let width = (columns - panel * PANEL).min(PANEL);
         let count = width.div_ceil(kernels.cols.len());
@@ -270,7 +282,7 @@ mod tests {
     }
 
     /// Kernels for bfloat16 factors agree bit for bit with the plain ones, one row at a time.
-    fn bf16_agrees(kernels: &Kernels, value: impl Fn(usize, usize) -> f32 + Copy) {
+    fn bf16_agrees(kernels: &Kernels, value: &dyn Fn(usize, usize) -> f32) {
         const MOST: usize = 70;
         let fill = |salt: usize| {
             let mut buffer = Buffer::zeros(3 * MOST * PANEL);
@@ -285,9 +297,7 @@ mod tests {
             }) {
                 let [mut found, mut expected] = [before.clone(), before.clone()];
                 let same = |found: &Buffer, expected: &Buffer| {
-                    let bits = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
-                    let differ = (0..mr * PANEL).find(|&i| bits(&found[i]) != bits(&expected[i]));
-                    assert_eq!(differ, None, "{mr} rows, sums of {k}");
+                    assert_same_bits(found, expected, &format!("{mr} rows, sums of {k}"));
                 };
                 let (a, b, to, by) = (a.as_ptr(), b.as_ptr(), found.as_mut_ptr(), expected.as_mut_ptr());
                 // SAFETY: all of them have more rows than are asked for.
@@ -312,38 +322,108 @@ mod tests {
     }
 
     /// Numbers of ordinary size; numbers whose products are near the least normal one; any bits.
-    fn bf16_agrees_everywhere(kernels: &Kernels) {
-        bf16_agrees(kernels, value);
+    fn with_all_sizes(check: impl Fn(&dyn Fn(usize, usize) -> f32)) {
+        check(&value);
         // Scales around those where sums can become subnormal, and are known in advance not to.
         for scale in [-20, -40, -50, -55, -60, -63] {
-            bf16_agrees(kernels, |i, salt| value(i, salt) * 2f32.powi(scale - (i % 3) as i32));
+            check(&|i, salt| value(i, salt) * 2f32.powi(scale - (i % 3) as i32));
         }
-        bf16_agrees(kernels, |i, salt| {
-            match f32::from_bits(value(i, salt).to_bits().wrapping_mul(0x9E37_79B9)) {
-                x if x.is_finite() => x,
-                _ => 0.0,
-            }
+        // The left factor has a tiny number here and there, so that some tiles are careful and others are not.
+        check(&|i, salt| if salt == 1 && i % 301 == 7 { 1e-38 } else { value(i, salt) });
+        check(&|i, salt| match f32::from_bits(value(i, salt).to_bits().wrapping_mul(0x9E37_79B9)) {
+            x if x.is_finite() => x,
+            _ => 0.0,
         });
     }
 
+    fn assert_same_bits(found: &[f32], expected: &[f32], what: &str) {
+        let bits = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
+        let differ = (found.iter().zip(expected)).position(|(found, expected)| bits(found) != bits(expected));
+        assert_eq!(differ, None, "{what}");
+    }
+
     #[test]
-    fn bf16_has_the_same_bits_without_the_instruction() {
-        bf16_agrees_everywhere(&BF16);
+    fn bf16_has_the_same_bits_in_larger_tiles() {
+        with_all_sizes(|value| bf16_agrees(&BF16, value));
         #[cfg(target_arch = "x86_64")]
         if Isa::Avx2.is_supported() {
-            bf16_agrees_everywhere(&BF16_AVX2);
+            with_all_sizes(|value| bf16_agrees(&BF16_FUSED, value));
         }
+        // The loops around the instruction, with plain code in its place.
         #[cfg(target_arch = "x86_64")]
         if Isa::Avx512.is_supported() {
-            bf16_agrees_everywhere(&BF16_AVX512_EMULATED);
+            let kernels = Kernels {
+                rows: by_rows!(bf16::pairs::plain::rows; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+                cols: by_rows!(bf16::pairs::plain::cols; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+            };
+            with_all_sizes(|value| bf16_agrees(&kernels, value));
         }
+    }
+
+    /// Whole products of bfloat16 on every instruction set agree bit for bit with the plain kernels, one row at a time.
+    fn bf16_products_agree(value: &dyn Fn(usize, usize) -> f32) {
+        let fill = |rows: usize, panels: usize, salt: usize| {
+            let mut buffer = Buffer::zeros(panels * rows * PANEL);
+            buffer.iter_mut().enumerate().for_each(|(i, x)| *x = value(i, salt));
+            buffer
+        };
+        for (m, k, panels, with_bias) in [
+            (1usize, 1usize, 1usize, false),
+            (5, 33, 2, true),
+            (37, 45, 1, false),
+            (64, 64, 2, true),
+            (30, 0, 1, true),
+        ] {
+            let depth = k.div_ceil(PANEL).max(1);
+            let [mut a, mut b] = [fill(m, depth, 1), fill(k.max(1), panels, 2)];
+            let [bias, before] = [fill(1, panels, 3), fill(m, panels, 4)];
+            let (a, b) = (view(&mut a, m), view(&mut b, k.max(1)));
+            let bias = with_bias.then_some(bias.as_ptr());
+            let rows: Vec<u32> = (0..m as u32).filter(|row| row % 3 != 1).collect();
+            for isa in supported() {
+                let isa = isa.with(Precision::Bf16);
+                let [mut found, mut expected] = [0, 1].map(|_| before.clone());
+                let product = Product { k, panels, a, b, bias, c: view(&mut found, m) };
+                let to = view(&mut expected, m);
+                // SAFETY: the matrices were built with these extents.
+                unsafe {
+                    row_block(isa, (0, m), &product, |_, _| {});
+                    for (row, panel) in (0..m).flat_map(|row| (0..panels).map(move |panel| (row, panel))) {
+                        let start = bias.map_or(Start::Zero, |bias| Start::Row(bias.add(panel * PANEL)));
+                        bf16::rows::<1>(k, a.at(0, row), a.stride, b.at(panel, 0), to.at(panel, row), start);
+                    }
+                }
+                assert_same_bits(&found, &expected, &format!("{isa:?}, {m} x {k}"));
+
+                let columns = k.clamp(1, depth * PANEL);
+                let right = fill(rows.len().max(1), 1, 5);
+                for start in [Start::Zero, Start::Output] {
+                    let [mut found, mut expected] = [0, 1].map(|_| fill(columns, 1, 6));
+                    // SAFETY: as above.
+                    unsafe {
+                        let (from, to) = (right.as_ptr(), found.as_mut_ptr());
+                        transposed_panel(isa, &rows, columns, a, from, to, start);
+                        for i in 0..columns {
+                            let left = a.at(i / PANEL, 0).add(i % PANEL);
+                            bf16::cols::<1>(&rows, left, from, expected.as_mut_ptr().add(i * PANEL), start);
+                        }
+                    }
+                    assert_same_bits(&found, &expected, &format!("{isa:?}, {m} x {k} transposed"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bf16_products_have_the_same_bits_on_every_instruction_set() {
+        with_all_sizes(bf16_products_agree);
     }
 
     #[test]
     fn bf16_has_the_same_bits_with_the_instruction() {
         #[cfg(target_arch = "x86_64")]
         if Isa::Avx512.is_supported() && is_x86_feature_detected!("avx512bf16") {
-            return bf16_agrees_everywhere(&BF16_AVX512);
+            return with_all_sizes(|value| bf16_agrees(&BF16_AVX512, value));
         }
         album_testing::skip("avx512bf16", "this processor does not multiply bfloat16");
     }

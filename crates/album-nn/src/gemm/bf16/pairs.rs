@@ -1,5 +1,5 @@
-//! 512-bit kernels that add two terms at a time: 14 rows by two vectors of sums. The instruction is a parameter of
-//! the loops, so that they run and are tested on processors without it.
+//! Kernels for AVX512-BF16, which add two terms at a time: 14 rows by two vectors of sums. The instruction is a
+//! parameter of the loops, so that processors without it can test them.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -45,160 +45,6 @@ impl Pairs for Instruction {
     }
 }
 
-/// The same in AVX-512F, BW and DQ. Unless `CAREFUL`, no sum may be subnormal or the smallest normal number; see
-/// [`is_ordinary`].
-struct Emulation<const CAREFUL: bool>;
-
-impl<const CAREFUL: bool> Pairs for Emulation<CAREFUL> {
-    #[inline(always)]
-    unsafe fn rounded(first: __m512, second: __m512) -> __m512i {
-        // SAFETY: the instructions are promised by the caller.
-        unsafe {
-            let (first, second) = (upper_halves(first), upper_halves(second));
-            _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn add(sums: __m512, a: __m512i, b: __m512i) -> __m512 {
-        // SAFETY: as above.
-        unsafe {
-            let sums = multiply_add::<CAREFUL>(upper(a), upper(b), sums);
-            multiply_add::<CAREFUL>(lower(a), lower(b), sums)
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn start(sums: __m512) -> __m512 {
-        // SAFETY: as above.
-        if CAREFUL { unsafe { flushed(sums) } } else { sums }
-    }
-}
-
-/// Sixteen bfloat16; see [`super::rounded`].
-#[inline(always)]
-unsafe fn upper_halves(x: __m512) -> __m256i {
-    // SAFETY: the instructions are promised by the caller.
-    unsafe {
-        let bits = _mm512_castps_si512(flushed(x));
-        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
-        let up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7FFF)), odd);
-        let is_nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
-        let digits = _mm512_mask_or_epi32(up, is_nan, bits, _mm512_set1_epi32(1 << 22));
-        _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(digits))
-    }
-}
-
-/// The second terms of sixteen pairs.
-#[inline(always)]
-unsafe fn upper(x: __m512i) -> __m512 {
-    // SAFETY: the instructions are promised by the caller.
-    unsafe { _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(0xFFFF_0000_u32 as i32))) }
-}
-
-/// The first terms of sixteen pairs.
-#[inline(always)]
-unsafe fn lower(x: __m512i) -> __m512 {
-    // SAFETY: the instructions are promised by the caller.
-    unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x)) }
-}
-
-/// See [`super::flushed`].
-#[inline(always)]
-unsafe fn flushed(x: __m512) -> __m512 {
-    const SUBNORMAL: i32 = 0x20;
-    // SAFETY: the instructions are promised by the caller.
-    unsafe {
-        let small = _mm512_fpclass_ps_mask::<SUBNORMAL>(x);
-        _mm512_mask_and_ps(x, small, x, _mm512_set1_ps(-0.0))
-    }
-}
-
-/// See [`super::multiply_add`]; `c` is flushed already.
-#[inline(always)]
-unsafe fn multiply_add<const CAREFUL: bool>(a: __m512, b: __m512, c: __m512) -> __m512 {
-    // SAFETY: the instructions are promised by the caller.
-    unsafe {
-        let sum = _mm512_fmadd_ps(a, b, c);
-        if CAREFUL {
-            let size = _mm512_abs_ps(sum);
-            let small = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(size, _mm512_set1_ps(f32::MIN_POSITIVE));
-            if _mm512_mask_cmp_ps_mask::<_CMP_NEQ_OQ>(small, size, _mm512_setzero_ps()) != 0 {
-                return one_by_one(a, b, c);
-            }
-        }
-        sum
-    }
-}
-
-/// The slow path, lane by lane.
-#[cold]
-#[inline(never)]
-#[target_feature(enable = "avx512f")]
-fn one_by_one(a: __m512, b: __m512, c: __m512) -> __m512 {
-    // SAFETY: a vector is sixteen floats.
-    let [a, b, c]: [[f32; 16]; 3] = unsafe { std::mem::transmute([a, b, c]) };
-    let sums: [f32; 16] = std::array::from_fn(|i| super::multiply_add(a[i], b[i], c[i]));
-    // SAFETY: sixteen floats are a vector.
-    unsafe { std::mem::transmute(sums) }
-}
-
-/// The smallest exponents of some numbers, as biased in their bits. Zeros count as large.
-struct Exponents(__m512i);
-
-impl Exponents {
-    #[inline(always)]
-    unsafe fn new() -> Self {
-        // SAFETY: the instructions are promised by the caller, here and below.
-        unsafe { Self(_mm512_set1_epi32(-1)) }
-    }
-
-    /// Notes sixteen factors, whose subnormal numbers will be flushed.
-    #[inline(always)]
-    unsafe fn note(&mut self, x: __m512) {
-        // Without the sign, and with subnormal numbers wrapped around to the largest values.
-        // SAFETY: see `new`.
-        unsafe {
-            let size = _mm512_slli_epi32::<1>(_mm512_castps_si512(x));
-            self.0 = _mm512_min_epu32(self.0, _mm512_sub_epi32(size, _mm512_set1_epi32(1 << 24)));
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn least(self) -> u32 {
-        // SAFETY: see `new`.
-        unsafe { (_mm512_reduce_min_epu32(self.0) >> 24) + 1 }
-    }
-}
-
-/// Whether every sum of products of these factors is zero or above the smallest normal number, in any order: all
-/// terms and all sums are multiples of the last digit of the smallest possible term.
-fn is_ordinary(a: u32, b: u32) -> bool {
-    // 2^(a - 127 - 7) * 2^(b - 127 - 7) > 2^-126
-    a + b >= 143
-}
-
-/// The same for initial values.
-#[inline(always)]
-unsafe fn starts_ordinary<const MR: usize>(c: *const f32, start: Start) -> bool {
-    let (from, rows) = match start {
-        Start::Zero => return true,
-        Start::Row(row) => (row, 1),
-        Start::Output => (c, MR),
-    };
-    // 2^(exponent - 127 - 23) > 2^-126. Zeros wrap around to the largest value, subnormal numbers do not.
-    const LEAST: u32 = 25 << 24;
-    // SAFETY: the caller guarantees `rows` rows of the panel and the instructions.
-    unsafe {
-        let mut least = _mm512_set1_epi32(-1);
-        for at in (0..rows * PANEL).step_by(16) {
-            let size = _mm512_slli_epi32::<1>(_mm512_castps_si512(_mm512_load_ps(from.add(at))));
-            least = _mm512_min_epu32(least, _mm512_sub_epi32(size, _mm512_set1_epi32(1)));
-        }
-        _mm512_reduce_min_epu32(least) >= LEAST - 1
-    }
-}
-
 /// See [`super::super::Kernels::rows`].
 #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
 pub(in crate::gemm) unsafe fn rows<const MR: usize>(
@@ -224,64 +70,6 @@ pub(in crate::gemm) unsafe fn cols<const MR: usize>(
 ) {
     // SAFETY: as above.
     unsafe { cols_by::<Instruction, MR>(rows, a, b, c, start) }
-}
-
-/// [`rows`] without the instruction.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq")]
-pub(in crate::gemm) unsafe fn rows_emulated<const MR: usize>(
-    k: usize,
-    a: *const f32,
-    a_stride: usize,
-    b: *const f32,
-    c: *mut f32,
-    start: Start,
-) {
-    // SAFETY: promised by the caller, and the instructions are enabled here.
-    unsafe {
-        let [mut left, mut right] = [Exponents::new(), Exponents::new()];
-        for i in (0..k).step_by(16) {
-            let a = a.add(i / PANEL * a_stride + i % PANEL);
-            for m in 0..MR {
-                left.note(_mm512_maskz_load_ps(mask(k - i), a.add(m * PANEL)));
-            }
-        }
-        for i in 0..2 * k {
-            right.note(_mm512_load_ps(b.add(16 * i)));
-        }
-        if is_ordinary(left.least(), right.least()) && starts_ordinary::<MR>(c, start) {
-            return rows_by::<Emulation<false>, MR>(k, a, a_stride, b, c, start);
-        }
-        for m in 0..MR {
-            rows_by::<Emulation<true>, 1>(k, a.add(m * PANEL), a_stride, b, c.add(m * PANEL), start);
-        }
-    }
-}
-
-/// [`cols`] without the instruction.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq")]
-pub(in crate::gemm) unsafe fn cols_emulated<const MR: usize>(
-    rows: &[u32],
-    a: *const f32,
-    b: *const f32,
-    c: *mut f32,
-    start: Start,
-) {
-    // SAFETY: as above; every entry of `rows` is a row of `a`.
-    unsafe {
-        let [mut left, mut right] = [Exponents::new(), Exponents::new()];
-        for &row in rows {
-            left.note(_mm512_maskz_loadu_ps(mask(MR), a.add(row as usize * PANEL)));
-        }
-        for i in 0..2 * rows.len() {
-            right.note(_mm512_load_ps(b.add(16 * i)));
-        }
-        if is_ordinary(left.least(), right.least()) && starts_ordinary::<MR>(c, start) {
-            return cols_by::<Emulation<false>, MR>(rows, a, b, c, start);
-        }
-        for m in 0..MR {
-            cols_by::<Emulation<true>, 1>(rows, a.add(m), b, c.add(m * PANEL), start);
-        }
-    }
 }
 
 #[inline(always)]
@@ -421,5 +209,66 @@ unsafe fn store<const MR: usize>(c: *mut f32, acc: &[[__m512; 2]; MR]) {
             _mm512_store_ps(c.add(m * PANEL), acc[m][0]);
             _mm512_store_ps(c.add(m * PANEL + 16), acc[m][1]);
         }
+    }
+}
+
+/// The kernels on processors without the instruction: each lane by itself, in plain code.
+#[cfg(test)]
+pub(in crate::gemm) mod plain {
+    use super::*;
+
+    struct OneByOne;
+
+    impl Pairs for OneByOne {
+        #[inline(always)]
+        unsafe fn rounded(first: __m512, second: __m512) -> __m512i {
+            // SAFETY: a vector is sixteen floats or 32 halves of one.
+            unsafe {
+                let x: [f32; 32] = std::mem::transmute([first, second]);
+                std::mem::transmute(x.map(|x| (super::super::rounded(x).to_bits() >> 16) as u16))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn add(sums: __m512, a: __m512i, b: __m512i) -> __m512 {
+            // SAFETY: as above.
+            unsafe {
+                let sums: [f32; 16] = std::mem::transmute(sums);
+                let [a, b]: [[[u16; 2]; 16]; 2] = std::mem::transmute([a, b]);
+                let terms = |pair: [u16; 2]| pair.map(|x| f32::from_bits(u32::from(x) << 16));
+                let sum = |i: usize| super::super::pair(sums[i], terms(a[i]), terms(b[i]));
+                std::mem::transmute(std::array::from_fn::<f32, 16, _>(sum))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn start(sums: __m512) -> __m512 {
+            sums
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(in crate::gemm) unsafe fn rows<const MR: usize>(
+        k: usize,
+        a: *const f32,
+        a_stride: usize,
+        b: *const f32,
+        c: *mut f32,
+        start: Start,
+    ) {
+        // SAFETY: promised by the caller, and the instructions are enabled here.
+        unsafe { rows_by::<OneByOne, MR>(k, a, a_stride, b, c, start) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw")]
+    pub(in crate::gemm) unsafe fn cols<const MR: usize>(
+        rows: &[u32],
+        a: *const f32,
+        b: *const f32,
+        c: *mut f32,
+        start: Start,
+    ) {
+        // SAFETY: as above.
+        unsafe { cols_by::<OneByOne, MR>(rows, a, b, c, start) }
     }
 }
