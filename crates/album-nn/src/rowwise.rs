@@ -58,6 +58,8 @@ pub(crate) struct Activate {
     pub(crate) width: usize,
     pub(crate) activation: Activation,
     pub(crate) norm: Option<Norm>,
+    /// Activations below this size become zero.
+    pub(crate) least: f32,
 }
 
 /// LayerNorm's parameters (padded with zeros) and the mean and 1 / standard deviation kept for each row.
@@ -101,7 +103,7 @@ unsafe fn activate_by<const FUSED: bool, C: Curve>(job: &Activate, from: usize, 
                 unsafe {
                     let mut x = read(job.z, p, first + r);
                     for i in 0..PANEL {
-                        x[i] = C::value::<FUSED>(x[i]);
+                        x[i] = at_least(job.least, C::value::<FUSED>(x[i]));
                         sum[i] += x[i];
                     }
                     write(job.y, p, first + r, x);
@@ -160,6 +162,8 @@ pub(crate) struct Deactivate<'a> {
     pub(crate) width: usize,
     pub(crate) activation: Activation,
     pub(crate) norm: Option<Norm>,
+    /// Gradients of `z` below this size become zero.
+    pub(crate) least: f32,
     /// [`SCRATCH`] padded widths of floats owned by this thread.
     pub(crate) scratch: *mut f32,
     /// Sums of the gradients of LayerNorm's scale and shift over each block of [`NORM_BLOCK`] rows of
@@ -201,7 +205,7 @@ unsafe fn deactivate_by<const FUSED: bool, C: Curve>(job: &Deactivate<'_>, from:
                     let z = read(job.z, p, job.rows[row] as usize);
                     let mut g = read(job.gradient, p, row);
                     for i in 0..PANEL {
-                        g[i] *= C::with_slope::<FUSED>(z[i]).1;
+                        g[i] = at_least(job.least, g[i] * C::with_slope::<FUSED>(z[i]).1);
                     }
                     write(job.gradient, p, row, g);
                 }
@@ -256,7 +260,8 @@ unsafe fn deactivate_by<const FUSED: bool, C: Curve>(job: &Deactivate<'_>, from:
                     let mut dz = [0.0; PANEL];
                     for i in 0..PANEL {
                         let dn = fma::<FUSED>(g[i], scale[i], -sums[r]);
-                        dz[i] = fma::<FUSED>(-normal[i], dots[r], dn) * inverses[r] * slope[i];
+                        let gradient = fma::<FUSED>(-normal[i], dots[r], dn) * inverses[r] * slope[i];
+                        dz[i] = at_least(job.least, gradient);
                     }
                     clear_padding(&mut dz, job.width, p);
                     write(job.gradient, p, row, dz);
@@ -290,6 +295,12 @@ unsafe fn read(matrix: Panels, panel: usize, row: usize) -> Lanes {
 unsafe fn write(matrix: Panels, panel: usize, row: usize, lanes: Lanes) {
     // SAFETY: promised by the caller.
     unsafe { matrix.at(panel, row).cast::<Lanes>().write(lanes) }
+}
+
+/// `x`, or zero if it is smaller in size than `least`.
+#[inline(always)]
+fn at_least(least: f32, x: f32) -> f32 {
+    if x.abs() < least { 0.0 } else { x }
 }
 
 /// Zeroes the padding lanes of the last panel.

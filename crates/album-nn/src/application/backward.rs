@@ -150,6 +150,7 @@ impl Application {
                         width: below.outputs,
                         activation: *activation,
                         norm: norm_of(below, params, stats),
+                        least: isa.precision().least(),
                         scratch: rowwise.ptr().add(task * SCRATCH * widest),
                         norm_sums: if collect { views.get()[l - 1].1 } else { std::ptr::null_mut() },
                     };

@@ -92,7 +92,8 @@ impl Application {
                     } else {
                         let Operands { z, y, stats } = operands.get()[member * slots + l % slots];
                         let norm = norm_of(layer, params, stats);
-                        let job = Activate { z, y, width: layer.outputs, activation, norm };
+                        let least = isa.precision().least();
+                        let job = Activate { z, y, width: layer.outputs, activation, norm, least };
                         row_block(isa, range, &product(z), |from, count| activate(isa, &job, from, count));
                         a = y;
                     }

@@ -94,7 +94,14 @@ impl Vector for Flushed {
 
     #[inline(always)]
     unsafe fn multiply_add(a: Self, b: Self, c: Self) -> Self {
-        Self(std::array::from_fn(|i| multiply_add(a.0[i], b.0[i], c.0[i])))
+        let sums: Plain = std::array::from_fn(|i| a.0[i].mul_add(b.0[i], c.0[i]));
+        // Hardly ever true, and without it the compiler finds vector instructions.
+        let some_small =
+            sums.iter().fold(false, |any, x| any | ((*x != 0.0) & (x.abs() <= f32::MIN_POSITIVE)));
+        if some_small {
+            return Self(std::array::from_fn(|i| multiply_add(a.0[i], b.0[i], c.0[i])));
+        }
+        Self(sums)
     }
 
     #[inline(always)]

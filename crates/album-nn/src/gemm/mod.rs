@@ -76,7 +76,7 @@ const NEON: Kernels =
 const BF16: Kernels = Kernels { rows: by_rows!(bf16::rows; 1 2 3 4), cols: by_rows!(bf16::cols; 1 2 3 4) };
 #[cfg(target_arch = "x86_64")]
 const BF16_FUSED: Kernels =
-    Kernels { rows: by_rows!(bf16::fused::rows; 1), cols: by_rows!(bf16::fused::cols; 1) };
+    Kernels { rows: by_rows!(bf16::fused::rows; 1 2 3 4), cols: by_rows!(bf16::fused::cols; 1 2 3 4) };
 #[cfg(target_arch = "x86_64")]
 const BF16_AVX512: Kernels = Kernels {
     rows: by_rows!(bf16::pairs::rows; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),

@@ -87,9 +87,9 @@ impl Emulation {
                             let kernel = self.fast.rows[end - row - 1];
                             kernel(k, left, stride, right.as_ptr(), c.at(panel, row), start);
                         } else {
-                            for row in row..end {
-                                let (left, right) = (a.at(0, row), b.at(panel, 0));
-                                self.careful.rows[0](k, left, a.stride, right, c.at(panel, row), start);
+                            for row in (row..end).step_by(self.careful.rows.len()) {
+                                let kernel = self.careful.rows[(end - row).min(self.careful.rows.len()) - 1];
+                                kernel(k, a.at(0, row), a.stride, b.at(panel, 0), c.at(panel, row), start);
                             }
                         }
                     }
@@ -135,9 +135,11 @@ impl Emulation {
                             let left = left.as_ptr().add(offset);
                             self.fast.cols[end - offset - 1](&all[..terms], left, right.as_ptr(), to, start);
                         } else {
-                            for m in 0..end - offset {
-                                let left = a.at(panel, 0).add(offset + m);
-                                self.careful.cols[0](rows, left, b, to.add(m * PANEL), start);
+                            for column in (offset..end).step_by(self.careful.cols.len()) {
+                                let kernel =
+                                    self.careful.cols[(end - column).min(self.careful.cols.len()) - 1];
+                                let to = c.add((panel * PANEL + column) * PANEL);
+                                kernel(rows, a.at(panel, 0).add(column), b, to, start);
                             }
                         }
                     }
