@@ -29,11 +29,11 @@ pub enum Precision {
 impl Precision {
     /// Activations, and gradients of pre-activations, below this size become zero. GELU and its slope go down to
     /// the smallest f32, and sums of such terms would have to be checked for subnormal numbers, one by one. Adam
-    /// cannot see such gradients: its epsilon is 2^37 times as large.
+    /// cannot see such gradients: its epsilon is 2^21 times as large.
     pub(crate) fn least(self) -> f32 {
         match self {
             Precision::F32 => 0.0,
-            Precision::Bf16 => f32::from_bits((127 - 64) << 23), // 2^-64
+            Precision::Bf16 => f32::from_bits((127 - 48) << 23), // 2^-48
         }
     }
 }
