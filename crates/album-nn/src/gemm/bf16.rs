@@ -12,9 +12,9 @@
 //! flushed to zero, keeping their sign. If the last pair lacks a term, it is `0 * 0`.
 #![allow(unsafe_code)]
 
-pub(super) mod emulated;
+pub(super) mod copies;
 #[cfg(target_arch = "x86_64")]
-pub(super) mod pairs;
+pub(super) mod instruction;
 
 use super::Start;
 use super::frame::{self, Vector, kernels};
@@ -58,17 +58,16 @@ fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 
 /// What the instruction computes: `c + a[1] * b[1] + a[0] * b[0]`, from left to right.
 #[cfg(test)]
-fn pair(c: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
+pub(super) fn pair(c: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
     multiply_add(a[0], b[0], multiply_add(a[1], b[1], c))
 }
 
-/// Eight lanes whose sums are flushed.
+/// Eight lanes; multiplies factors that are rounded already and flushes every sum.
 #[derive(Clone, Copy)]
 struct Flushed(Plain);
 
 impl Vector for Flushed {
     const LANES: usize = 8;
-    const PAIRS: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -95,24 +94,12 @@ impl Vector for Flushed {
     #[inline(always)]
     unsafe fn multiply_add(a: Self, b: Self, c: Self) -> Self {
         let sums: Plain = std::array::from_fn(|i| a.0[i].mul_add(b.0[i], c.0[i]));
-        // Hardly ever true, and without it the compiler finds vector instructions.
-        let some_small =
-            sums.iter().fold(false, |any, x| any | ((*x != 0.0) & (x.abs() <= f32::MIN_POSITIVE)));
-        if some_small {
+        // Rarely true; without the branch in each lane, the compiler finds vector instructions.
+        let is_small = |x: f32| (x != 0.0) & (x.abs() <= f32::MIN_POSITIVE);
+        if (0..8).fold(false, |any, i| any | is_small(c.0[i]) | is_small(sums[i])) {
             return Self(std::array::from_fn(|i| multiply_add(a.0[i], b.0[i], c.0[i])));
         }
         Self(sums)
-    }
-
-    #[inline(always)]
-    unsafe fn factor(self) -> Self {
-        Self(self.0.map(rounded))
-    }
-
-    // Flushing the initial value is enough: every sum is flushed.
-    #[inline(always)]
-    unsafe fn start(self) -> Self {
-        Self(self.0.map(flushed))
     }
 }
 

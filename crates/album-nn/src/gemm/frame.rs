@@ -12,8 +12,6 @@ use super::{PANEL, Start};
 /// [`Vector::LANES`] floats, aligned to their size.
 pub(super) trait Vector: Copy {
     const LANES: usize;
-    /// Whether terms are added in pairs, the second of each first; a missing second term is `0 * 0`.
-    const PAIRS: bool = false;
     /// Prefetch distance of the right factor, in rows of its panel; the output is prefetched, too.
     const AHEAD: Option<usize> = None;
 
@@ -23,18 +21,6 @@ pub(super) trait Vector: Copy {
     unsafe fn splat(x: f32) -> Self;
     /// `a * b + c`.
     unsafe fn multiply_add(a: Self, b: Self, c: Self) -> Self;
-
-    /// Rounds a factor.
-    #[inline(always)]
-    unsafe fn factor(self) -> Self {
-        self
-    }
-
-    /// Rounds the initial value of a sum that has terms.
-    #[inline(always)]
-    unsafe fn start(self) -> Self {
-        self
-    }
 
     /// Prefetches a row of a panel, which need not exist.
     #[inline(always)]
@@ -63,16 +49,15 @@ pub(super) unsafe fn rows<V: Vector, const N: usize, const MR: usize>(
             if V::AHEAD.is_some() {
                 (0..MR).for_each(|m| V::prefetch(c.add(m * PANEL)));
             }
-            let mut acc = load::<V, N, MR>(k, c, column, start);
+            let mut acc = load::<V, N, MR>(c, column, start);
             let mut left = k;
             while left > 0 {
                 let run = left.min(PANEL);
-                for i in 0..terms::<V>(run) {
-                    let i = in_order::<V>(i);
+                for i in 0..run {
                     if let Some(ahead) = V::AHEAD {
                         V::prefetch(b.wrapping_add((i + ahead) * PANEL));
                     }
-                    add(&mut acc, (i < run).then(|| b.add(i * PANEL)), |m| *a.add(m * PANEL + i));
+                    add(&mut acc, b.add(i * PANEL), |m| *a.add(m * PANEL + i));
                 }
                 (a, b) = (a.add(a_stride), b.add(run * PANEL));
                 left -= run;
@@ -95,47 +80,31 @@ pub(super) unsafe fn cols<V: Vector, const N: usize, const MR: usize>(
         // SAFETY: as in `rows`; every entry of `rows` is a row of `a`.
         unsafe {
             let (b, c) = (b.add(column), c.add(column));
-            let mut acc = load::<V, N, MR>(rows.len(), c, column, start);
-            for i in 0..terms::<V>(rows.len()) {
-                let i = in_order::<V>(i);
-                let row = rows.get(i).map(|&row| a.add(row as usize * PANEL));
-                let a = row.unwrap_or(a);
-                add(&mut acc, row.map(|_| b.add(i * PANEL)), |m| *a.add(m));
+            let mut acc = load::<V, N, MR>(c, column, start);
+            for (i, &row) in rows.iter().enumerate() {
+                let a = a.add(row as usize * PANEL);
+                add(&mut acc, b.add(i * PANEL), |m| *a.add(m));
             }
             store(c, &acc);
         }
     }
 }
 
-/// Number of terms to add for a sum of `k`.
-#[inline(always)]
-fn terms<V: Vector>(k: usize) -> usize {
-    if V::PAIRS { k.next_multiple_of(2) } else { k }
-}
-
-/// Index of the term that is added at position `i`.
-#[inline(always)]
-fn in_order<V: Vector>(i: usize) -> usize {
-    if V::PAIRS { i ^ 1 } else { i }
-}
-
-/// Adds `a(m) * b[..]` to row `m` of the tile, or `0 * 0` if there is no `b`.
+/// Adds `a(m) * b[..]` to row `m` of the tile.
 #[inline(always)]
 unsafe fn add<V: Vector, const N: usize, const MR: usize>(
     acc: &mut Tile<V, N, MR>,
-    b: Option<*const f32>,
+    b: *const f32,
     a: impl Fn(usize) -> f32,
 ) {
     // SAFETY: `b` has `N` vectors.
     unsafe {
         let mut right = [V::zero(); N];
-        if let Some(b) = b {
-            for n in 0..N {
-                right[n] = V::load(b.add(n * V::LANES)).factor();
-            }
+        for n in 0..N {
+            right[n] = V::load(b.add(n * V::LANES));
         }
         for m in 0..MR {
-            let left = if b.is_some() { V::splat(a(m)).factor() } else { V::zero() };
+            let left = V::splat(a(m));
             for n in 0..N {
                 acc[m][n] = V::multiply_add(left, right[n], acc[m][n]);
             }
@@ -145,7 +114,6 @@ unsafe fn add<V: Vector, const N: usize, const MR: usize>(
 
 #[inline(always)]
 unsafe fn load<V: Vector, const N: usize, const MR: usize>(
-    k: usize,
     c: *const f32,
     column: usize,
     start: Start,
@@ -160,8 +128,7 @@ unsafe fn load<V: Vector, const N: usize, const MR: usize>(
         };
         for m in 0..MR {
             for n in 0..N {
-                let sum = V::load(from.add(m * step + n * V::LANES));
-                acc[m][n] = if k > 0 { sum.start() } else { sum };
+                acc[m][n] = V::load(from.add(m * step + n * V::LANES));
             }
         }
         acc

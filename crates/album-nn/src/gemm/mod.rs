@@ -24,7 +24,7 @@ mod frame;
 mod neon;
 mod scalar;
 
-use self::bf16::emulated::Emulation;
+use self::bf16::copies::{Copies, Format};
 use crate::simd::{Isa, Precision, Supported};
 
 /// Number of columns of a panel.
@@ -73,21 +73,23 @@ const AVX512: Kernels = Kernels {
 const NEON: Kernels =
     Kernels { rows: by_rows!(neon::rows; 1 2 3 4 5 6), cols: by_rows!(neon::cols; 1 2 3 4 5 6) };
 
-const BF16: Kernels = Kernels { rows: by_rows!(bf16::rows; 1 2 3 4), cols: by_rows!(bf16::cols; 1 2 3 4) };
+/// Kernels that flush subnormal sums.
+const FLUSHED: Kernels = Kernels { rows: by_rows!(bf16::rows; 1 2 3 4), cols: by_rows!(bf16::cols; 1 2 3 4) };
 #[cfg(target_arch = "x86_64")]
-const BF16_FUSED: Kernels =
+const FLUSHED_AVX2: Kernels =
     Kernels { rows: by_rows!(bf16::fused::rows; 1 2 3 4), cols: by_rows!(bf16::fused::cols; 1 2 3 4) };
 #[cfg(target_arch = "x86_64")]
-const BF16_AVX512: Kernels = Kernels {
-    rows: by_rows!(bf16::pairs::rows; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-    cols: by_rows!(bf16::pairs::cols; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+const PAIRS: Kernels = Kernels {
+    rows: by_rows!(bf16::instruction::rows; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+    cols: by_rows!(bf16::instruction::cols; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
 };
 
 /// How products are computed.
 enum Method {
-    Kernels(&'static Kernels),
-    /// Products of bfloat16 by the kernels for f32.
-    Emulated(Emulation),
+    /// As they are.
+    Direct(&'static Kernels),
+    /// With factors rounded to bfloat16.
+    Rounded(Copies),
 }
 
 fn method(isa: Supported) -> Method {
@@ -102,21 +104,22 @@ fn method(isa: Supported) -> Method {
         #[allow(unreachable_patterns)] // the sets of other architectures
         _ => &SCALAR,
     };
-    match (isa.precision(), isa.isa()) {
-        (Precision::F32, _) => Method::Kernels(kernels),
-        #[cfg(target_arch = "x86_64")]
-        (Precision::Bf16, Isa::Avx512) if is_x86_feature_detected!("avx512bf16") => {
-            Method::Kernels(&BF16_AVX512)
-        }
-        #[cfg(target_arch = "x86_64")]
-        (Precision::Bf16, Isa::Avx2 | Isa::Avx512) => {
-            Method::Emulated(Emulation { isa, fast: kernels, careful: &BF16_FUSED })
-        }
-        #[cfg(target_arch = "aarch64")]
-        (Precision::Bf16, Isa::Neon) => Method::Emulated(Emulation { isa, fast: kernels, careful: &BF16 }),
-        // The f32 kernels round products and sums separately here.
-        (Precision::Bf16, _) => Method::Kernels(&BF16),
+    if isa.precision() == Precision::F32 {
+        return Method::Direct(kernels);
     }
+    let exchanged = |careful| Copies { isa, format: Format::Exchanged, kernels, careful: Some(careful) };
+    Method::Rounded(match isa.isa() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => {
+            Copies { isa, format: Format::Packed, kernels: &PAIRS, careful: None }
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 | Isa::Avx512 => exchanged(&FLUSHED_AVX2),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => exchanged(&FLUSHED),
+        // The scalar kernels round products and sums separately.
+        _ => Copies { kernels: &FLUSHED, careful: None, ..exchanged(&FLUSHED) },
+    })
 }
 
 /// A matrix in column panels.
@@ -166,9 +169,9 @@ pub(crate) unsafe fn row_block(
 ) {
     let Product { k, panels, a, b, bias, c } = *product;
     let kernels = match method(isa) {
-        Method::Kernels(kernels) => kernels,
+        Method::Direct(kernels) => kernels,
         // SAFETY: promised by the caller.
-        Method::Emulated(emulation) => return unsafe { emulation.row_block((from, to), product, done) },
+        Method::Rounded(copies) => return unsafe { copies.row_block((from, to), product, done) },
     };
     // A right factor that fits into the second-level cache is read once per piece of rows, so that the piece
     // stays in the first level. A larger one is read once per group of pieces that stays in the second level.
@@ -222,10 +225,10 @@ pub(crate) unsafe fn transposed_panel(
     start: Start,
 ) {
     let kernels = match method(isa) {
-        Method::Kernels(kernels) => kernels,
+        Method::Direct(kernels) => kernels,
         // SAFETY: promised by the caller.
-        Method::Emulated(emulation) => {
-            return unsafe { emulation.transposed_panel(rows, columns, a, b, c, start) };
+        Method::Rounded(copies) => {
+            return unsafe { copies.transposed_panel(rows, columns, a, b, c, start) };
         }
     };
     for panel in 0..columns.div_ceil(PANEL) {
@@ -281,86 +284,82 @@ mod tests {
         [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter_map(Isa::supported)
     }
 
-    /// Kernels for bfloat16 factors agree bit for bit with the plain ones, one row at a time.
-    fn bf16_agrees(kernels: &Kernels, value: &dyn Fn(usize, usize) -> f32) {
-        const MOST: usize = 70;
-        let fill = |salt: usize| {
-            let mut buffer = Buffer::zeros(3 * MOST * PANEL);
-            buffer.iter_mut().enumerate().for_each(|(i, x)| *x = value(i, salt));
-            buffer
-        };
-        let ([a, b, before], stride) = ([1, 2, 3].map(fill), MOST * PANEL);
-        for k in [0, 1, 2, 3, 16, 31, 32, 33, 64, 67] {
-            let rows: Vec<u32> = (0..k).map(|row| row * 7 % 67).collect();
-            for (mr, start) in (1..=kernels.rows.len()).flat_map(|mr| {
-                [Start::Zero, Start::Row(before.as_ptr()), Start::Output].map(|start| (mr, start))
-            }) {
-                let [mut found, mut expected] = [before.clone(), before.clone()];
-                let same = |found: &Buffer, expected: &Buffer| {
-                    assert_same_bits(found, expected, &format!("{mr} rows, sums of {k}"));
-                };
-                let (a, b, to, by) = (a.as_ptr(), b.as_ptr(), found.as_mut_ptr(), expected.as_mut_ptr());
-                // SAFETY: all of them have more rows than are asked for.
-                unsafe {
-                    kernels.rows[mr - 1](k as usize, a, stride, b, to, start);
-                    for m in 0..mr {
-                        bf16::rows::<1>(k as usize, a.add(m * PANEL), stride, b, by.add(m * PANEL), start);
-                    }
-                }
-                same(&found, &expected);
-                let (to, by) = (found.as_mut_ptr(), expected.as_mut_ptr());
-                // SAFETY: as above.
-                unsafe {
-                    kernels.cols[mr - 1](&rows, a, b, to, start);
-                    for m in 0..mr {
-                        bf16::cols::<1>(&rows, a.add(m), b, by.add(m * PANEL), start);
-                    }
-                }
-                same(&found, &expected);
+    /// A vector for [`Format::Packed`] in plain code, which puts the copies to the test without the instruction.
+    #[derive(Clone, Copy)]
+    struct PlainPairs([f32; 8]);
+
+    impl frame::Vector for PlainPairs {
+        const LANES: usize = 8;
+
+        unsafe fn zero() -> Self {
+            Self([0.0; 8])
+        }
+
+        unsafe fn load(from: *const f32) -> Self {
+            // SAFETY: promised by the caller, here and below.
+            unsafe { Self(from.cast::<[f32; 8]>().read()) }
+        }
+
+        unsafe fn store(self, to: *mut f32) {
+            // SAFETY: see `load`.
+            unsafe { to.cast::<[f32; 8]>().write(self.0) }
+        }
+
+        unsafe fn splat(x: f32) -> Self {
+            Self([x; 8])
+        }
+
+        unsafe fn multiply_add(a: Self, b: Self, c: Self) -> Self {
+            let terms = |x: f32| [x.to_bits() << 16, x.to_bits() & 0xFFFF_0000].map(f32::from_bits);
+            Self(std::array::from_fn(|i| bf16::pair(c.0[i], terms(a.0[i]), terms(b.0[i]))))
+        }
+    }
+
+    mod plain_pairs {
+        use super::super::{Start, frame, frame::kernels};
+        use super::PlainPairs;
+        kernels!(PlainPairs, 2);
+    }
+
+    static PLAIN_PAIRS: Kernels = Kernels {
+        rows: by_rows!(plain_pairs::rows; 1 2 3 4 5),
+        cols: by_rows!(plain_pairs::cols; 1 2 3 4 5),
+    };
+
+    /// Every way to multiply bfloat16 on this processor.
+    fn all_copies() -> Vec<Copies> {
+        let scalar = Isa::Scalar.supported().unwrap();
+        let mut all =
+            vec![Copies { isa: scalar, format: Format::Packed, kernels: &PLAIN_PAIRS, careful: None }];
+        for isa in supported() {
+            match method(isa.with(Precision::Bf16)) {
+                Method::Rounded(copies) => all.push(copies),
+                Method::Direct(_) => unreachable!("factors are rounded"),
+            }
+            #[cfg(target_arch = "x86_64")]
+            if isa.isa() == Isa::Avx512 {
+                let (format, careful) = (Format::Exchanged, Some(&FLUSHED_AVX2));
+                all.push(Copies { isa, format, kernels: &AVX512, careful });
             }
         }
+        all
     }
 
-    /// Numbers of ordinary size; numbers whose products are near the least normal one; any bits.
-    fn with_all_sizes(check: impl Fn(&dyn Fn(usize, usize) -> f32)) {
-        check(&value);
-        // Scales around those where sums can become subnormal, and are known in advance not to.
-        for scale in [-20, -40, -50, -55, -60, -63] {
-            check(&|i, salt| value(i, salt) * 2f32.powi(scale - (i % 3) as i32));
-        }
-        // The left factor has a tiny number here and there, so that some tiles are careful and others are not.
-        check(&|i, salt| if salt == 1 && i % 301 == 7 { 1e-38 } else { value(i, salt) });
-        check(&|i, salt| match f32::from_bits(value(i, salt).to_bits().wrapping_mul(0x9E37_79B9)) {
-            x if x.is_finite() => x,
-            _ => 0.0,
-        });
+    /// The definition: one entry of a product.
+    fn bf16_sum(start: f32, terms: impl ExactSizeIterator<Item = (f32, f32)>) -> f32 {
+        let terms: Vec<_> = terms.map(|(a, b)| (bf16::rounded(a), bf16::rounded(b))).collect();
+        terms.chunks(2).fold(start, |sum, pair| {
+            let second = pair.get(1).copied().unwrap_or_default();
+            bf16::pair(sum, [pair[0].0, second.0], [pair[0].1, second.1])
+        })
     }
 
-    fn assert_same_bits(found: &[f32], expected: &[f32], what: &str) {
-        let bits = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
-        let differ = (found.iter().zip(expected)).position(|(found, expected)| bits(found) != bits(expected));
-        assert_eq!(differ, None, "{what}");
+    fn assert_same_bits(found: f32, expected: f32, what: &dyn Fn() -> String) {
+        let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+        assert!(same, "{}: {found:e} instead of {expected:e}", what());
     }
 
-    #[test]
-    fn bf16_has_the_same_bits_in_larger_tiles() {
-        with_all_sizes(|value| bf16_agrees(&BF16, value));
-        #[cfg(target_arch = "x86_64")]
-        if Isa::Avx2.is_supported() {
-            with_all_sizes(|value| bf16_agrees(&BF16_FUSED, value));
-        }
-        // The loops around the instruction, with plain code in its place.
-        #[cfg(target_arch = "x86_64")]
-        if Isa::Avx512.is_supported() {
-            let kernels = Kernels {
-                rows: by_rows!(bf16::pairs::plain::rows; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-                cols: by_rows!(bf16::pairs::plain::cols; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-            };
-            with_all_sizes(|value| bf16_agrees(&kernels, value));
-        }
-    }
-
-    /// Whole products of bfloat16 on every instruction set agree bit for bit with the plain kernels, one row at a time.
+    /// Products have the bits of the definition, on every instruction set.
     fn bf16_products_agree(value: &dyn Fn(usize, usize) -> f32) {
         let fill = |rows: usize, panels: usize, salt: usize| {
             let mut buffer = Buffer::zeros(panels * rows * PANEL);
@@ -371,61 +370,75 @@ mod tests {
             (1usize, 1usize, 1usize, false),
             (5, 33, 2, true),
             (37, 45, 1, false),
-            (64, 64, 2, true),
+            (30, 64, 2, true),
+            (6, 131, 1, true),
             (30, 0, 1, true),
         ] {
             let depth = k.div_ceil(PANEL).max(1);
             let [mut a, mut b] = [fill(m, depth, 1), fill(k.max(1), panels, 2)];
             let [bias, before] = [fill(1, panels, 3), fill(m, panels, 4)];
             let (a, b) = (view(&mut a, m), view(&mut b, k.max(1)));
-            let bias = with_bias.then_some(bias.as_ptr());
+            // SAFETY: all indices below are inside the matrices.
+            let at = |matrix: Panels, row: usize, column: usize| unsafe {
+                *matrix.at(column / PANEL, row).add(column % PANEL)
+            };
             let rows: Vec<u32> = (0..m as u32).filter(|row| row % 3 != 1).collect();
-            for isa in supported() {
-                let isa = isa.with(Precision::Bf16);
-                let [mut found, mut expected] = [0, 1].map(|_| before.clone());
-                let product = Product { k, panels, a, b, bias, c: view(&mut found, m) };
-                let to = view(&mut expected, m);
+            let columns = k.max(1);
+            let right = fill(rows.len(), 1, 5);
+            for copies in all_copies() {
+                let mut found = before.clone();
+                let c = view(&mut found, m);
+                let product = Product { k, panels, a, b, bias: with_bias.then_some(bias.as_ptr()), c };
                 // SAFETY: the matrices were built with these extents.
-                unsafe {
-                    row_block(isa, (0, m), &product, |_, _| {});
-                    for (row, panel) in (0..m).flat_map(|row| (0..panels).map(move |panel| (row, panel))) {
-                        let start = bias.map_or(Start::Zero, |bias| Start::Row(bias.add(panel * PANEL)));
-                        bf16::rows::<1>(k, a.at(0, row), a.stride, b.at(panel, 0), to.at(panel, row), start);
-                    }
+                unsafe { copies.row_block((0, m), &product, |_, _| {}) };
+                for (row, j) in (0..m).flat_map(|row| (0..panels * PANEL).map(move |j| (row, j))) {
+                    let start = if with_bias { bias[j] } else { 0.0 };
+                    let expected = bf16_sum(start, (0..k).map(|i| (at(a, row, i), at(b, i, j))));
+                    let what = || format!("{:?}, {m} x {k}, entry ({row}, {j})", copies.isa);
+                    assert_same_bits(at(c, row, j), expected, &what);
                 }
-                assert_same_bits(&found, &expected, &format!("{isa:?}, {m} x {k}"));
-
-                let columns = k.clamp(1, depth * PANEL);
-                let right = fill(rows.len().max(1), 1, 5);
                 for start in [Start::Zero, Start::Output] {
-                    let [mut found, mut expected] = [0, 1].map(|_| fill(columns, 1, 6));
+                    let before = fill(columns, 1, 6);
+                    let mut found = before.clone();
                     // SAFETY: as above.
                     unsafe {
-                        let (from, to) = (right.as_ptr(), found.as_mut_ptr());
-                        transposed_panel(isa, &rows, columns, a, from, to, start);
-                        for i in 0..columns {
-                            let left = a.at(i / PANEL, 0).add(i % PANEL);
-                            bf16::cols::<1>(&rows, left, from, expected.as_mut_ptr().add(i * PANEL), start);
-                        }
+                        copies.transposed_panel(&rows, columns, a, right.as_ptr(), found.as_mut_ptr(), start);
                     }
-                    assert_same_bits(&found, &expected, &format!("{isa:?}, {m} x {k} transposed"));
+                    for (i, j) in (0..columns).flat_map(|i| (0..PANEL).map(move |j| (i, j))) {
+                        let start = if matches!(start, Start::Output) { before[i * PANEL + j] } else { 0.0 };
+                        let terms = rows.iter().enumerate();
+                        let terms = terms.map(|(r, &row)| (at(a, row as usize, i), right[r * PANEL + j]));
+                        let what = || format!("{:?}, {m} x {k} transposed, entry ({i}, {j})", copies.isa);
+                        assert_same_bits(found[i * PANEL + j], bf16_sum(start, terms), &what);
+                    }
                 }
             }
         }
     }
 
     #[test]
-    fn bf16_products_have_the_same_bits_on_every_instruction_set() {
-        with_all_sizes(bf16_products_agree);
-    }
-
-    #[test]
-    fn bf16_has_the_same_bits_with_the_instruction() {
-        #[cfg(target_arch = "x86_64")]
-        if Isa::Avx512.is_supported() && is_x86_feature_detected!("avx512bf16") {
-            return with_all_sizes(|value| bf16_agrees(&BF16_AVX512, value));
+    fn bf16_products_have_the_bits_of_the_definition() {
+        // Numbers of ordinary size; numbers whose products are near the least normal one; any bits.
+        bf16_products_agree(&value);
+        for scale in [-20, -40, -50, -55, -60, -63] {
+            bf16_products_agree(&|i, salt| value(i, salt) * 2f32.powi(scale - (i % 3) as i32));
         }
-        album_testing::skip("avx512bf16", "this processor does not multiply bfloat16");
+        // The left factor has a tiny number here and there, so that some tiles are careful and others are not.
+        bf16_products_agree(&|i, salt| if salt == 1 && i % 301 == 7 { 1e-38 } else { value(i, salt) });
+        // Zeros, to which small initial values are added.
+        bf16_products_agree(&|i, salt| match salt {
+            1 | 5 => 0.0,
+            3 | 6 => value(i, salt) * 2f32.powi(-124),
+            _ => value(i, salt),
+        });
+        bf16_products_agree(&|i, salt| {
+            let any = f32::from_bits(value(i, salt).to_bits().wrapping_mul(0x9E37_79B9));
+            if any.is_finite() { any } else { 0.0 }
+        });
+        #[cfg(target_arch = "x86_64")]
+        if !is_x86_feature_detected!("avx512bf16") {
+            album_testing::skip("avx512bf16", "this processor does not multiply bfloat16");
+        }
     }
 
     /// A product of bfloat16 factors is that of the rounded matrices.
