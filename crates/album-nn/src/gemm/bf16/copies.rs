@@ -234,13 +234,23 @@ unsafe fn round_columns_body<const FUSED: bool>(job: &Columns, from: usize, coun
                 *x = if i < job.width { *x } else { 0.0 };
             }
             note(job.exponents, &x);
-            let x = x.map(rounded);
+            round(&mut x);
             let to = job.to.add(row * PANEL);
             match job.format {
-                Format::Exchanged => to.cast::<Lanes>().write(std::array::from_fn(|i| x[i ^ 1])),
-                Format::Packed => to
-                    .cast::<[f32; PANEL / 2]>()
-                    .write(std::array::from_fn(|i| packed(x[2 * i], x[2 * i + 1]))),
+                Format::Exchanged => {
+                    let mut exchanged = [0.0; PANEL];
+                    for i in 0..PANEL {
+                        exchanged[i] = x[i ^ 1];
+                    }
+                    to.cast::<Lanes>().write(exchanged);
+                }
+                Format::Packed => {
+                    let mut pairs = [0.0; PANEL / 2];
+                    for i in 0..PANEL / 2 {
+                        pairs[i] = packed(x[2 * i], x[2 * i + 1]);
+                    }
+                    to.cast::<[f32; PANEL / 2]>().write(pairs);
+                }
             }
         }
     }
@@ -269,20 +279,41 @@ unsafe fn round_rows_body<const FUSED: bool>(job: &Rows<'_>, from: usize, count:
     for first in (from..from + count).step_by(2) {
         // SAFETY: promised by the caller.
         unsafe {
-            let read = |i: usize| {
-                let row = job.rows.map_or(i, |rows| rows[i] as usize);
-                let x = job.from.add(row * PANEL).cast::<Lanes>().read();
-                note(job.exponents, &x);
-                x.map(rounded)
-            };
-            let x = read(first);
-            let y = if first + 1 < from + count { read(first + 1) } else { [0.0; PANEL] };
+            let x = read_row(job, first);
+            let y = if first + 1 < from + count { read_row(job, first + 1) } else { [0.0; PANEL] };
             let to = job.to.cast::<Lanes>();
             match job.format {
                 Format::Exchanged => to.add(first).cast::<[Lanes; 2]>().write([y, x]),
-                Format::Packed => to.add(first / 2).write(std::array::from_fn(|i| packed(x[i], y[i]))),
+                Format::Packed => {
+                    let mut pairs = [0.0; PANEL];
+                    for i in 0..PANEL {
+                        pairs[i] = packed(x[i], y[i]);
+                    }
+                    to.add(first / 2).write(pairs);
+                }
             }
         }
+    }
+}
+
+/// A rounded row. Not a closure, which would be compiled without the instructions of its caller.
+#[inline(always)]
+unsafe fn read_row(job: &Rows<'_>, i: usize) -> Lanes {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let row = job.rows.map_or(i, |rows| rows[i] as usize);
+        let mut x = job.from.add(row * PANEL).cast::<Lanes>().read();
+        note(job.exponents, &x);
+        round(&mut x);
+        x
+    }
+}
+
+/// Loops over fixed-size arrays are vectorised, here and above; `map` on them is not.
+#[inline(always)]
+fn round(x: &mut Lanes) {
+    for i in 0..PANEL {
+        x[i] = rounded(x[i]);
     }
 }
 
