@@ -22,6 +22,7 @@ pub(in crate::gemm) enum Format {
     /// f32, the terms of every pair exchanged. A missing term is zero.
     Exchanged,
     /// A pair of bfloat16 in the place of an f32, the first term in its lower half.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // only there is an instruction for it
     Packed,
 }
 
