@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// Files or folders that form one dataset: npz, npy, HDF5 (D4RL, robomimic, Minari), Parquet, CSV, a
-    /// Minari or LeRobot dataset, or a folder made by `album data import`
+    /// Minari or LeRobot dataset, or a folder made by `album data import`; or the name of an OGBench dataset
     #[arg(required = true, value_name = "SOURCE")]
     files: Vec<PathBuf>,
     #[command(flatten)]

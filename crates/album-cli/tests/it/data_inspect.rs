@@ -46,6 +46,25 @@ fn a_file_with_a_known_name_needs_no_task() {
 }
 
 #[test]
+fn a_dataset_is_found_by_its_name_where_training_looks_for_it() {
+    let [here, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    write_maze(&cache.path().join("cube-single-play-v0.npz"));
+    let inspect = |name: &str| {
+        let mut command = std::process::Command::new(common::program());
+        command.args(["data", "inspect", name, "--json"]).current_dir(here.path());
+        command.env("ALBUM_CACHE", cache.path()).env("HOME", here.path()).output().unwrap()
+    };
+    let found = inspect("cube-single-play-v0");
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(report["file"], cache.path().join("cube-single-play-v0.npz").to_str().unwrap());
+    let missing = inspect("scene-play-v0");
+    let message = String::from_utf8_lossy(&missing.stderr);
+    assert_eq!(missing.status.code(), Some(3), "{message}");
+    assert!(message.contains("album data generate scene-play-v0"), "{message}");
+}
+
+#[test]
 fn the_text_fits_a_narrow_terminal() {
     let folder = tempfile::tempdir().unwrap();
     write_maze(&folder.path().join("pointmaze-medium-navigate-v0.npz"));

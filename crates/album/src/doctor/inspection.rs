@@ -2,6 +2,7 @@
 
 use super::{Inspection, Warning};
 use crate::Error;
+use crate::problem::Problem;
 use album_data::ogbench::{Environment, TaskName, looks_like};
 use album_data::{
     DataError, Description, Format, Labels, Source, Unchecked, has_own_rewards, load_unchecked, needs_task,
@@ -41,6 +42,7 @@ impl FileInspection {
         if !(0.0..1.0).contains(&gamma) {
             return Err(Error::Usage(format!("--gamma is {gamma}; expected at least 0 and less than 1")));
         }
+        let source = &by_name(source)?;
         let format = source.format()?;
         let plain = *source == Source { paths: source.paths.clone(), ..Source::default() };
         let recording = match &source.paths[..] {
@@ -82,6 +84,17 @@ impl FileInspection {
             found,
         })
     }
+}
+
+/// Finds the file of a dataset that is given by its name, e.g. `cube-single-play-v0`, where `album train` looks for it.
+fn by_name(source: &Source) -> Result<Source, Error> {
+    let named = match &source.paths[..] {
+        [one] if !one.exists() => one.to_str().and_then(|name| TaskName::of_dataset(name).ok()),
+        _ => None,
+    };
+    let Some(task) = named else { return Ok(source.clone()) };
+    let file = Problem::Ogbench(task).locate(None)?.ready()?;
+    Ok(Source { paths: vec![file], ..source.clone() })
 }
 
 /// An OGBench recording, whose rewards come from a task.
