@@ -29,6 +29,12 @@ pub trait Setup: std::fmt::Debug {
         None
     }
 
+    /// Updates until values are near their final level, if they get there one step at a time through a target network
+    /// ([`CriticConfig::settling_steps`](crate::parts::critic::CriticConfig::settling_steps)).
+    fn settling_steps(&self) -> Option<f64> {
+        None
+    }
+
     /// Smallest and largest value in the data, in scaled rewards, if the networks depend on them.
     fn value_range(&self, _data: &Dataset) -> Option<[f32; 2]> {
         None

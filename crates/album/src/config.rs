@@ -17,6 +17,7 @@ use crate::own::Own;
 use crate::problem::Problem;
 pub use album_agents::Preset;
 use album_agents::{AgentKind, Setup};
+use album_base::number::grouped;
 use album_data::Source;
 use album_envs::EnvSpec;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,23 @@ impl RunConfig {
         let setup = self.setup()?;
         let violated = setup.boundedness().filter(|condition| !condition.sides.holds());
         Ok(violated.map(|condition| condition.to_string()))
+    }
+
+    /// A warning if the run ends before the values of an OGBench task can have settled.
+    pub(crate) fn unsettled(&self) -> Result<Option<String>, Error> {
+        let steps = self.train.steps as f64;
+        let needed = self.setup()?.settling_steps();
+        let needed =
+            needed.filter(|needed| self.problem.task().is_some() && self.from.is_none() && steps < *needed);
+        Ok(needed.map(|needed| {
+            format!(
+                "{} steps are few for {}: its target network passes values on so slowly that they settle after about {} \
+                 (docs/tuning.md, \"How many steps?\")",
+                grouped(steps as i64),
+                self.agent,
+                grouped(needed.ceil() as i64)
+            )
+        }))
     }
 
     fn to_table(&self) -> Result<toml::Table, Error> {

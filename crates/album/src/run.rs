@@ -375,6 +375,7 @@ fn refuse_moved_log(config: &RunConfig) -> Result<(), Error> {
 
 fn load(config: &RunConfig) -> Result<Loaded, Error> {
     let mut loaded = config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)?;
+    loaded.warnings.extend(config.unsettled()?);
     if let Problem::Own(_) = config.problem {
         loaded.warnings.extend(own::constant_rewards(&loaded.data));
         // Agents with hinges on recorded outcomes have this key.

@@ -67,6 +67,10 @@ impl Setup for Config {
         at_least_one(&[("flow_steps", self.flow_steps)])
     }
 
+    fn settling_steps(&self) -> Option<f64> {
+        self.critic.settling_steps(self.common.gamma)
+    }
+
     fn build(&self, Sizes { s, a, .. }: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let spec = ActorSpec {
             names: ["flow", "actor"],

@@ -66,6 +66,10 @@ impl Setup for Config {
         at_least_one(&[("num_samples", self.num_samples), ("flow_steps", self.flow_steps)])
     }
 
+    fn settling_steps(&self) -> Option<f64> {
+        self.critic.settling_steps(self.common.gamma)
+    }
+
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let hidden = &self.common.hidden;
         let values = Values::new(nets, sizes, hidden, &self.critic, self.expectile);

@@ -80,6 +80,10 @@ impl Setup for Config {
         nonnegative(&[("alpha", self.alpha)])
     }
 
+    fn settling_steps(&self) -> Option<f64> {
+        self.critic.settling_steps(self.common.gamma)
+    }
+
     fn check_actions(&self, actions: &ActionSpace) -> Result<(), AgentError> {
         match (actions, self.extraction) {
             (ActionSpace::Discrete { .. }, Extraction::DdpgBc) => {

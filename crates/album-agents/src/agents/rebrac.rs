@@ -82,6 +82,10 @@ impl Setup for Config {
         at_least_one(&[("actor_every", self.actor_every as usize)])
     }
 
+    fn settling_steps(&self) -> Option<f64> {
+        Some(self.actor_every as f64 * self.critic.settling_steps(self.common.gamma)?)
+    }
+
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {
         let hidden = &self.common.hidden;
         let critic = Critic::new(nets, ["q", "q_target"], sizes.s + sizes.a, hidden, &self.critic);

@@ -58,6 +58,15 @@ impl CriticConfig {
         rate(&[("tau", self.tau)])?;
         at_least_one(&[("ensemble", self.ensemble)])
     }
+
+    /// The settling time of one-step bootstrapping, in updates of the target network.
+    ///
+    /// Where the reward is always r, the critic soon equals `r + gamma qbar`, so an update moves the target by
+    /// `tau (r - (1 - gamma) qbar)`: it approaches `r / (1 - gamma)` with the time constant `1 / (tau (1 - gamma))`, and
+    /// three of them are 95 % of the way. Until then, learning rates and networks hardly matter.
+    pub fn settling_steps(&self, gamma: f64) -> Option<f64> {
+        self.target_network.then(|| 3.0 / (self.tau * (1.0 - gamma)))
+    }
 }
 
 /// A value network: hidden layers with LayerNorm, one output.

@@ -14,5 +14,6 @@ mod order;
 mod pages;
 mod presets;
 mod references;
+mod settling;
 mod stubs;
 mod support;
