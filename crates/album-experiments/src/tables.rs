@@ -4,7 +4,8 @@ use crate::estimate::{BOOTSTRAP_SEED, Estimate, Over, Verdict, estimates, matrix
 use crate::experiment::{Protocol, Source};
 use crate::published::Published;
 use crate::reference::{Reference, hyperparameter, is_default};
-use crate::study::{Arm, Study};
+use crate::study::{Arm, Run, Study};
+use album::config;
 use album_base::number::{compact, fixed, grouped, scientific};
 use album_report::table::{Align, Cell as Entry, Rank, Table};
 use album_stats::{Bootstrap, Divisor, Interval, Scores, improvement};
@@ -330,6 +331,7 @@ fn caption(study: &Study, lines: &[Estimate], elsewhere: bool, published: &Publi
         );
     }
     parts.extend(short_budget(study, lines, published));
+    parts.extend(unsettled(study).filter(|_| success));
     if elsewhere {
         parts.push(
             "The paper does not have these tasks; its mean over the tasks of the same table shows the direction, not the size."
@@ -358,6 +360,24 @@ fn short_budget(study: &Study, lines: &[Estimate], published: &Published) -> Opt
             "The runs have {} steps, the published ones {}: the difference says how far the shorter budget gets.",
             short.join(" or "),
             grouped(full as i64)
+        )
+    })
+}
+
+/// A note on variants that ended before their values can have settled.
+fn unsettled(study: &Study) -> Option<String> {
+    let early = |run: &Run| {
+        let config =
+            run.records.as_ref().and_then(|records| config::read(&records.config, "config.toml").ok());
+        config.is_some_and(|config| matches!(config.unsettled(), Ok(Some(_))))
+    };
+    let arms = study.arms.iter().filter(|arm| arm.runs.iter().any(early));
+    let labels: BTreeSet<&str> = arms.map(|arm| arm.label.as_str()).collect();
+    let labels: Vec<&str> = labels.into_iter().collect();
+    (!labels.is_empty()).then(|| {
+        format!(
+            "Too short for a target network, so that success says little about the method: {}.",
+            labels.join(", ")
         )
     })
 }

@@ -17,7 +17,6 @@ use crate::own::Own;
 use crate::problem::Problem;
 pub use album_agents::Preset;
 use album_agents::{AgentKind, Setup};
-use album_base::number::grouped;
 use album_data::Source;
 use album_envs::EnvSpec;
 use serde::{Deserialize, Serialize};
@@ -80,21 +79,11 @@ impl RunConfig {
         Ok(violated.map(|condition| condition.to_string()))
     }
 
-    /// A warning if the run ends before the values of an OGBench task can have settled.
-    pub(crate) fn unsettled(&self) -> Result<Option<String>, Error> {
-        let steps = self.train.steps as f64;
-        let needed = self.setup()?.settling_steps();
-        let needed =
-            needed.filter(|needed| self.problem.task().is_some() && self.from.is_none() && steps < *needed);
-        Ok(needed.map(|needed| {
-            format!(
-                "{} steps are few for {}: its target network passes values on so slowly that they settle after about {} \
-                 (docs/tuning.md, \"How many steps?\")",
-                grouped(steps as i64),
-                self.agent,
-                grouped(needed.ceil() as i64)
-            )
-        }))
+    /// The steps after which the values of an OGBench task can have settled, if the run ends before.
+    pub fn unsettled(&self) -> Result<Option<u64>, Error> {
+        let needed = self.setup()?.settling_steps().map(|steps| steps.ceil() as u64);
+        let applies = self.problem.task().is_some() && self.from.is_none();
+        Ok(needed.filter(|needed| applies && self.train.steps < *needed))
     }
 
     fn to_table(&self) -> Result<toml::Table, Error> {

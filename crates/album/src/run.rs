@@ -19,6 +19,7 @@ use crate::resources::{Resources, processors};
 use album_agents::{Agent, Learner, Metrics};
 use album_base::atomic::AtomicFolder;
 use album_base::files::{self, Links};
+use album_base::number::grouped;
 use album_data::{Dataset, Segments};
 use album_envs::EnvPool;
 use album_nn::Pool;
@@ -375,7 +376,15 @@ fn refuse_moved_log(config: &RunConfig) -> Result<(), Error> {
 
 fn load(config: &RunConfig) -> Result<Loaded, Error> {
     let mut loaded = config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)?;
-    loaded.warnings.extend(config.unsettled()?);
+    if let Some(needed) = config.unsettled()? {
+        loaded.warnings.push(format!(
+            "{} steps are few for {}: its target network passes values on so slowly that they settle after about {} \
+             (docs/tuning.md, \"How many steps?\")",
+            grouped(config.train.steps as i64),
+            config.agent,
+            grouped(needed as i64)
+        ));
+    }
     if let Problem::Own(_) = config.problem {
         loaded.warnings.extend(own::constant_rewards(&loaded.data));
         // Agents with hinges on recorded outcomes have this key.
