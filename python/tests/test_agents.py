@@ -172,6 +172,8 @@ def test_bad_calls_of_fit(data, agent):
 
 
 def test_ctrl_c_stops_at_the_next_step_and_leaves_an_agent(data):
+    # A shell starts background jobs with SIGINT ignored, and the test would not end.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     agent = al.Album(hidden=(64, 64))
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
