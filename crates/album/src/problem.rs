@@ -160,7 +160,7 @@ impl Problem {
         let found = places.iter().find(|path| path.is_file()).cloned();
         found.map(Location::Found).ok_or_else(|| {
             Error::Config(format!(
-                "no data for {task}: looked for {} and {}; get it with `{}`, or name a file with --data FILE",
+                "no data for {task}: looked for {} and {}; get it with `{}`, or give the path of its file (`album train --data FILE`)",
                 places[0].display(),
                 places[1].display(),
                 self.how_to_get()

@@ -81,6 +81,26 @@ fn runs_that_are_missing_or_failed_are_listed() {
 }
 
 #[test]
+fn variants_too_short_for_their_target_networks_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = "cube-single-play-singletask-task2-v0";
+    let run = |name: &str, config: &str| {
+        let mut run = Fake { task, ..Fake::default() }.write(&folder.path().join(name));
+        run.records.as_mut().unwrap().config =
+            format!("agent = \"{name}\"\nseed = 0\ntask = \"{task}\"\n{config}");
+        arm(&name.to_uppercase(), "", task, vec![run])
+    };
+    let arms = vec![
+        run("iql", "[iql]\ntau = 0.1\ngamma = 0.9\n[train]\nsteps = 1000\n"),
+        run("fql", "[fql]\ngamma = 0.99\n[train]\nsteps = 1000\n"),
+        run("album", "[album]\n[train]\nsteps = 1000\n"),
+    ];
+    let written = write(&[study("short", None, arms)], &[], &folder.path().join("out")).unwrap();
+    let page = std::fs::read_to_string(&written.page).unwrap();
+    assert!(page.contains("success says little about the method: FQL."), "{page}");
+}
+
+#[test]
 fn outputs_of_commands_are_put_beside_the_published_cost() {
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("made");
