@@ -29,7 +29,7 @@ pub trait Setup: std::fmt::Debug {
         None
     }
 
-    /// Updates until values are near their final level, if they get there one step at a time through a target network
+    /// Updates that values need to settle, if they are bootstrapped one step at a time through a target network
     /// ([`CriticConfig::settling_steps`](crate::parts::critic::CriticConfig::settling_steps)).
     fn settling_steps(&self) -> Option<f64> {
         None

@@ -364,7 +364,7 @@ fn short_budget(study: &Study, lines: &[Estimate], published: &Published) -> Opt
     })
 }
 
-/// A note on variants that ended before their values can have settled.
+/// A note on variants that ended before their values could settle.
 fn unsettled(study: &Study) -> Option<String> {
     let early = |run: &Run| {
         let config =
@@ -376,7 +376,7 @@ fn unsettled(study: &Study) -> Option<String> {
     let labels: Vec<&str> = labels.into_iter().collect();
     (!labels.is_empty()).then(|| {
         format!(
-            "Too short for a target network, so that success says little about the method: {}.",
+            "Ended before values could settle through the target network, so success says little about the method: {}.",
             labels.join(", ")
         )
     })

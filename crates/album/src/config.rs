@@ -79,7 +79,7 @@ impl RunConfig {
         Ok(violated.map(|condition| condition.to_string()))
     }
 
-    /// The steps after which the values of an OGBench task can have settled, if the run ends before.
+    /// The number of steps that values need to settle on an OGBench task, if the run has fewer.
     pub fn unsettled(&self) -> Result<Option<u64>, Error> {
         let needed = self.setup()?.settling_steps().map(|steps| steps.ceil() as u64);
         let applies = self.problem.task().is_some() && self.from.is_none();

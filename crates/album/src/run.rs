@@ -378,8 +378,8 @@ fn load(config: &RunConfig) -> Result<Loaded, Error> {
     let mut loaded = config.problem.load(config.data.as_deref(), config.train.holdout, config.seed)?;
     if let Some(needed) = config.unsettled()? {
         loaded.warnings.push(format!(
-            "{} steps are few for {}: its target network passes values on so slowly that they settle after about {} \
-             (docs/tuning.md, \"How many steps?\")",
+            "{} steps are few for {}: through its target network, values take about {} to settle (docs/tuning.md, \
+             \"How many steps?\")",
             grouped(config.train.steps as i64),
             config.agent,
             grouped(needed as i64)

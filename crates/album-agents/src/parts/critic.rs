@@ -63,7 +63,7 @@ impl CriticConfig {
     ///
     /// Where the reward is always r, the critic soon equals `r + gamma qbar`, so an update moves the target by
     /// `tau (r - (1 - gamma) qbar)`: it approaches `r / (1 - gamma)` with the time constant `1 / (tau (1 - gamma))`, and
-    /// three of them are 95 % of the way. Until then, learning rates and networks hardly matter.
+    /// three time constants are 95 % of the way.
     pub fn settling_steps(&self, gamma: f64) -> Option<f64> {
         self.target_network.then(|| 3.0 / (self.tau * (1.0 - gamma)))
     }
