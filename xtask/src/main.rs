@@ -25,7 +25,7 @@ const USAGE: &str = "usage: cargo xtask <task>
 
   test          all tests with doc tests, and those of the Python package; lists what was skipped, and why.
                 ALBUM_REQUIRE=slurm,browser,python,strace: a test skipped for want of these fails instead
-  lint          formatting, clippy without warnings, documentation
+  lint          formatting, public interfaces (as `api`), clippy without warnings, documentation
   test-highs    the tests of the Cargo feature `highs`, which builds HiGHS from source (needs a C++ compiler)
   test-python   only the tests of the Python package album_rl, in a wheel made of what `test` has compiled
   bench-solve   album's exact solvers against SciPy's linprog, and how they scale
@@ -47,8 +47,8 @@ const USAGE: &str = "usage: cargo xtask <task>
                 emulator from Debian 12's packages (unpacked under target/neon): neon [--if-possible]
   soak          everything in turns for --minutes N (default 120) under a memory limit: memory, descriptors, threads
                 and temporary files must stay flat
-  audit         licences and sources, the oldest supported compiler (a build with it if installed), public interfaces;
-                cargo deny if installed
+  audit         licences and sources, the oldest supported compiler (a build with it if installed); cargo deny if
+                installed
   api           public interfaces against xtask/api; --accept writes these files again
   book          the documentation as a book in target/book, its links followed (needs mdbook: cargo install mdbook)
   setup         only the Python environments under target/ that the tests need";

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all tests, and a closing list of results and skips; `cargo xtask lint`: what needs no run.
 
-use crate::{cargo, python, run, slurm, target};
+use crate::{api, cargo, python, run, slurm, target};
 use album_testing::{LOG, REQUIRE, required};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -87,6 +87,7 @@ pub fn run_all() -> Result<(), String> {
 /// Formatting, clippy and documentation. Apart from [`run_all`], because clippy analyses every dependency once more.
 pub fn lint() -> Result<(), String> {
     run("formatting", cargo(&["fmt", "--all", "--check"]))?;
+    api::check()?;
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
     // On the command line, because a change of the workspace's lints compiles everything anew.
     clippy.args(["--", "-D", "warnings", "-D", "clippy::undocumented_unsafe_blocks"]);
