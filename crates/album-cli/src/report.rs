@@ -2,6 +2,7 @@
 
 use crate::output;
 use album::Error as Failure;
+use album_base::number::plural;
 use album_base::warn;
 use album_experiments::collect;
 use std::path::PathBuf;
@@ -43,7 +44,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     });
     output::show(args.json, &json, || {
         format!(
-            "{finished} of {runs} runs finished, {variants} variants; report in {}",
+            "{finished} of {} finished, {}; report in {}",
+            plural(runs, "run", "runs"),
+            plural(variants, "variant", "variants"),
             written.page.display()
         )
     })

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::expert;
 use album_base::files::{self, Links};
+use album_base::number::plural;
 use album_data::ogbench::{MazeSize, RecipeKind, TaskName};
 use album_envs::play::{self, Outcome, RecordError, Recorder, Split};
 use album_envs::{EnvError, Python, navigate};
@@ -74,7 +75,8 @@ impl fmt::Display for Recorded {
 impl fmt::Display for RecordedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.made { "made" } else { "kept, recorded earlier by the same recipe:" };
-        write!(f, "{verb} {} ({} episodes of {} rows)", self.path.display(), self.episodes, self.rows)
+        let episodes = plural(self.episodes, "episode", "episodes");
+        write!(f, "{verb} {} ({episodes} of {} rows)", self.path.display(), self.rows)
     }
 }
 

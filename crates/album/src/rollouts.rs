@@ -5,7 +5,7 @@ use crate::resources::Resources;
 use crate::run::Trained;
 use album_agents::{Agent, Moment};
 use album_base::files::{self, Links};
-use album_base::number::compact;
+use album_base::number::{compact, plural};
 use album_envs::play::RecordError;
 use album_envs::rollouts::{
     Outcome, Policy, Progress, PythonPolicy, Recipe, Recorder, Summary, Turn, check_minari, write_minari,
@@ -88,7 +88,8 @@ impl fmt::Display for Rollouts {
             return write!(f, "kept {path}, recorded earlier by the same recipe");
         };
         let [mean, min, max] = [return_mean, return_min, return_max].map(|&x| compact(x));
-        write!(f, "recorded {path}: {episodes} episodes, {steps} steps, return {mean} ({min} to {max})")?;
+        let episodes = plural(*episodes, "episode", "episodes");
+        write!(f, "recorded {path}: {episodes}, {steps} steps, return {mean} ({min} to {max})")?;
         success.map_or(Ok(()), |share| write!(f, ", success {:.1} %", 100.0 * share))
     }
 }
