@@ -100,6 +100,17 @@ impl Blueprint {
     }
 }
 
+/// The smallest and largest discounted return possible with rewards like the data's: a non-terminal reward may occur
+/// at every step, a terminal one only once.
+pub fn value_range(data: &Dataset, gamma: f64) -> [f64; 2] {
+    let sums = (0..data.len()).map(|transition| {
+        let reward = f64::from(data.reward(transition));
+        if data.mask(transition) == 0.0 { reward } else { reward / (1.0 - gamma) }
+    });
+    let ends = [f64::INFINITY, f64::NEG_INFINITY];
+    sums.fold(ends, |[least, greatest], sum| [least.min(sum), greatest.max(sum)])
+}
+
 /// A description of an action space.
 fn told(space: &ActionSpace) -> String {
     match space {

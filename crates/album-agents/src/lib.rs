@@ -51,7 +51,7 @@ mod schedule;
 pub use acting::{Moment, Policy, Situation};
 pub use agent::{Agent, AgentError, AgentState, Metrics, NetworkState};
 pub use algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};
-pub use blueprint::Blueprint;
+pub use blueprint::{Blueprint, value_range};
 pub use common::Common;
 pub use encoding::Encoding;
 pub use learner::Learner;

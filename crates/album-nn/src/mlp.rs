@@ -38,10 +38,12 @@ pub struct MlpSpec {
     pub members: usize,
     /// Scale of the last layer's initial kernel in [`glorot_limit`].
     pub output_scale: f32,
+    /// The last layer's initial bias, if it has one.
+    pub output_bias: f32,
 }
 
 impl MlpSpec {
-    /// One member, GELU, no LayerNorm, biases, output scale 1.
+    /// One member, GELU, no LayerNorm, biases that start at zero, output scale 1.
     pub fn new(inputs: usize, hidden: &[usize], outputs: usize) -> Self {
         Self {
             inputs,
@@ -52,6 +54,7 @@ impl MlpSpec {
             bias: true,
             members: 1,
             output_scale: 1.0,
+            output_bias: 0.0,
         }
     }
 
@@ -90,6 +93,12 @@ impl MlpSpec {
     #[must_use]
     pub fn output_scale(self, output_scale: f32) -> Self {
         Self { output_scale, ..self }
+    }
+
+    /// Sets the initial bias of the last layer.
+    #[must_use]
+    pub fn output_bias(self, output_bias: f32) -> Self {
+        Self { output_bias, ..self }
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -184,8 +193,8 @@ fn fresh_id() -> u64 {
 }
 
 impl Mlp {
-    /// Draws Glorot uniform kernels, member by member, layer by layer, row by row; biases are zero,
-    /// LayerNorm's scales one and its shifts zero.
+    /// Draws Glorot uniform kernels, member by member, layer by layer, row by row; biases are zero
+    /// but for the last one, LayerNorm's scales one and its shifts zero.
     ///
     /// # Panics
     /// If a width or the number of members is zero.
@@ -204,6 +213,8 @@ impl Mlp {
                 write_tensor(&mut params, place, &values);
             } else if place.name.ends_with("norm_scale") {
                 write_tensor(&mut params, place, &vec![1.0; place.shape[0]]);
+            } else if place.name.ends_with(&format!("layer{last}/bias")) {
+                write_tensor(&mut params, place, &vec![spec.output_bias; place.shape[0]]);
             }
         }
         let transposed = Buffer::zeros(layout.members * layout.transposed_len);

@@ -36,6 +36,7 @@
 
 use crate::agent::AgentError;
 use crate::algorithm::{Algorithm, Decide, Inputs, Loss, Measures, Setup, Sizes, Stage};
+use crate::blueprint::value_range;
 use crate::common::{Common, at_least_one, nonnegative, positive, rate};
 use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::{Aggregate, maximise, value_spec};
@@ -43,7 +44,7 @@ use crate::parts::flow::Through;
 use crate::parts::head::{Head, all_choices, decide_supported};
 use crate::recorded::Mark;
 use crate::registry::AgentKind;
-use album_data::{ActionSpace, AfterGoal, KStepTail, SegmentConfig};
+use album_data::{ActionSpace, AfterGoal, Dataset, KStepTail, SegmentConfig};
 use album_nn::Var;
 use album_tabular::{Boundedness, Coefficients, Gradient, boundedness};
 use serde::{Deserialize, Serialize};
@@ -143,6 +144,20 @@ pub struct HingeCritic {
     pub kstep_tail: KStepTail,
     /// Treatment of rewards after the task is solved within a rollout: `stop` or `qc_sum`.
     pub kstep_after_goal: AfterGoal,
+    /// What Q and V are before the first update: `zero`, or `lowest`, the lowest value that the data's rewards allow.
+    /// Where there is little data, values stay near where they began.
+    pub initial_value: InitialValue,
+}
+
+/// What Q and V are before the first update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InitialValue {
+    /// About zero.
+    #[default]
+    Zero,
+    /// About the lowest value that rewards like the data's allow, the low end of [`value_range`].
+    Lowest,
 }
 
 /// The paper's discount factor, in all environments.
@@ -177,6 +192,7 @@ impl Default for HingeCritic {
             ensemble: 1,
             kstep_tail: KStepTail::Truncate,
             kstep_after_goal: AfterGoal::Stop,
+            initial_value: InitialValue::Zero,
         }
     }
 }
@@ -207,10 +223,19 @@ impl HingeCritic {
         SegmentConfig { k: self.k, gamma, tail, after_goal, ..SegmentConfig::default() }
     }
 
+    /// The result of [`Setup::value_range`] for Q and V. Constant rewards have no range; values then start at zero.
+    pub(crate) fn value_range(&self, data: &Dataset, common: &Common) -> Option<[f32; 2]> {
+        let scaled = |value| (common.reward_scale * value) as f32;
+        let range = || value_range(data, common.gamma).map(scaled);
+        (self.initial_value == InitialValue::Lowest).then(range).filter(|[low, high]| low < high)
+    }
+
     /// Creates Q and V.
     pub(crate) fn networks(&self, sizes: Sizes, hidden: &[usize], nets: &mut Networks) -> [NetworkId; 2] {
-        let q = sizes.q_spec(|inputs| value_spec(inputs, hidden)).members(self.ensemble);
-        [nets.value("q", q, self.critic_lr), nets.value("v", value_spec(sizes.s, hidden), self.critic_lr)]
+        let start = sizes.value_range.map_or(0.0, |[low, _]| low);
+        let spec = |inputs| value_spec(inputs, hidden).output_bias(start);
+        let q = sizes.q_spec(spec).members(self.ensemble);
+        [nets.value("q", q, self.critic_lr), nets.value("v", spec(sizes.s), self.critic_lr)]
     }
 }
 
@@ -244,6 +269,10 @@ impl Setup for Config {
             0.0 => Ok(()),
             share => rate(&[("actor_average", share)]),
         }
+    }
+
+    fn value_range(&self, data: &Dataset) -> Option<[f32; 2]> {
+        self.critic.value_range(data, &self.common)
     }
 
     fn check_actions(&self, _: &ActionSpace) -> Result<(), AgentError> {

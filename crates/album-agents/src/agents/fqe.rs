@@ -15,6 +15,7 @@
 
 use crate::agent::{AgentError, NetworkState};
 use crate::algorithm::{Sizes, Stage};
+use crate::blueprint::value_range;
 use crate::common::{Common, at_least_one, positive};
 use crate::encoding::Encoding;
 use crate::networks::{NetworkId, Networks};
@@ -167,17 +168,6 @@ impl Fqe {
         let q = self.critic.q(self.tape.begin(), net, observations, actions, Through::Frozen);
         q.with_value(|q| q.iter().map(|&q| (f64::from(q) / scale) as f32).collect())
     }
-}
-
-/// The smallest and largest discounted return possible with rewards like the data's: a non-terminal reward may occur
-/// at every step, a terminal one only once.
-pub fn value_range(data: &Dataset, gamma: f64) -> [f64; 2] {
-    let sums = (0..data.len()).map(|transition| {
-        let reward = f64::from(data.reward(transition));
-        if data.mask(transition) == 0.0 { reward } else { reward / (1.0 - gamma) }
-    });
-    let ends = [f64::INFINITY, f64::NEG_INFINITY];
-    sums.fold(ends, |[least, greatest], sum| [least.min(sum), greatest.max(sum)])
 }
 
 #[cfg(test)]

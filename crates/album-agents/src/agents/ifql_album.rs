@@ -16,7 +16,7 @@ use crate::networks::{NetworkId, Networks};
 use crate::parts::critic::Aggregate;
 use crate::parts::flow;
 use crate::registry::AgentKind;
-use album_data::SegmentConfig;
+use album_data::{Dataset, SegmentConfig};
 use album_nn::Var;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,10 @@ impl Setup for Config {
 
     fn boundedness(&self) -> Option<BoundednessCondition> {
         Some(self.critic.boundedness(self.common.gamma))
+    }
+
+    fn value_range(&self, data: &Dataset) -> Option<[f32; 2]> {
+        self.critic.value_range(data, &self.common)
     }
 
     fn build(&self, sizes: Sizes, nets: &mut Networks) -> Box<dyn Algorithm> {

@@ -12,7 +12,8 @@ use super::{
 use super::{check_agent, support, unseen};
 use crate::error::Error;
 use crate::own;
-use album_agents::agents::fqe::{Config, value_range};
+use album_agents::agents::fqe::Config;
+use album_agents::value_range;
 use album_agents::{Agent, Common, Decay, Learner, NetworkState};
 use album_data::{ActionSpace, Dataset, View};
 use album_nn::Pool;

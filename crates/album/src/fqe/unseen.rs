@@ -143,7 +143,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use album_agents::agents::fqe::value_range;
+    use album_agents::value_range;
     use album_data::{ActionSpace, Dataset, Rows};
 
     /// Three recordings of the same two steps to the end of the task, all with action 0 of two.

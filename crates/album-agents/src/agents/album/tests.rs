@@ -316,13 +316,14 @@ fn moments(rows: usize) -> Vec<Moment> {
 #[test]
 fn every_switch_trains_without_breaking() {
     let data = data(4, 2, true);
-    let switches: [Config; 9] = [
+    let switches: [Config; 10] = [
         Config { critic_first: true, ..small() },
         critic(|c| c.ensemble = 3),
         Config { squash: Squash::Tanh, ..small() },
         Config { normalize_q: false, ..small() },
         critic(|c| c.stop_gradient = false),
         critic(|c| c.kstep_tail = KStepTail::Drop),
+        critic(|c| c.initial_value = InitialValue::Lowest),
         critic(|c| (c.kstep_tail, c.kstep_after_goal) = (KStepTail::QcValid, AfterGoal::QcSum)),
         Config { common: Common { reward_scale: 0.3, lr_decay: Decay::Cosine, ..common() }, ..small() },
         Config {
@@ -385,6 +386,27 @@ fn a_policy_is_a_copy_and_its_rows_are_independent() {
     }
     assert_eq!(act(policy.as_mut(), &observations), all);
     assert_ne!(act(agent.policy().as_mut(), &observations), all);
+}
+
+#[test]
+fn values_can_start_at_the_lowest_that_rewards_allow() {
+    let start = |initial_value, goal: bool| {
+        let mut config = critic(|c| c.initial_value = initial_value);
+        (config.common.reward_scale, config.critic.ensemble) = (0.5, 2);
+        let data = data(3, 2, goal);
+        let mut agent = agent(config, &data);
+        let states = View::new(data.observation(0), 1, 3);
+        let (v, q) =
+            (agent.value(states).unwrap(), agent.q(states, View::new(data.action(0), 1, 2)).unwrap());
+        (v[0], q[0])
+    };
+    let (zero, lowest) = (start(InitialValue::Zero, true), start(InitialValue::Lowest, true));
+    // -1 at every step, gamma = 0.9.
+    let close = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    close(lowest.0, zero.0 - 10.0);
+    close(lowest.1, zero.1 - 10.0);
+    // With the same reward everywhere there is nothing to learn.
+    assert_eq!(start(InitialValue::Lowest, false), start(InitialValue::Zero, false));
 }
 
 #[test]
