@@ -107,6 +107,27 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// A row that goes on in the next line, or has a cell too many, falls out of its table when it is shown.
+#[test]
+fn every_row_of_a_table_is_whole() {
+    let mut torn = Vec::new();
+    for page in documentation() {
+        let text = prose(&std::fs::read_to_string(&page).unwrap());
+        let mut bars = None;
+        for line in text.lines() {
+            if line.trim().is_empty() {
+                bars = None;
+            } else if bars.is_some() || line.starts_with('|') {
+                let here = line.matches('|').count() - line.matches("\\|").count();
+                if !line.ends_with('|') || here != *bars.get_or_insert(here) {
+                    torn.push(format!("{}: {line}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(torn.is_empty(), "{}", torn.join("\n"));
+}
+
 #[test]
 fn the_book_has_every_page() {
     let docs = root().join("docs");
