@@ -65,9 +65,10 @@ impl Plot {
         if !self.title.is_empty() {
             return self.title.clone();
         }
-        let or =
-            |label: &str, other: &str| if label.is_empty() { other.to_string() } else { label.to_string() };
-        format!("{} against {}", or(&self.y.label, "y"), or(&self.x.label, "x"))
+        match (self.y.label.as_str(), self.x.label.as_str()) {
+            (label, "") | ("", label) => label.to_string(),
+            (y, x) => format!("{y} against {x}"),
+        }
     }
 
     /// Determines the ranges, the axes and the rectangle they span.

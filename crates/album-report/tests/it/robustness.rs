@@ -139,6 +139,8 @@ fn figures_name_themselves_for_screen_readers() {
     let svg = Plot::new("").x_label("n").y_label("Q_{D}").render();
     assert!(svg.contains("role=\"img\""));
     assert!(svg.contains("<title>Q_D against n</title>"));
+    let named = Plot::new("").x_label("success (%)").y_names(["ALBUM"]).points("p", &[(1.0, 0.0)]).render();
+    assert!(named.contains("<title>success (%)</title>"), "{named}");
 }
 
 #[test]
