@@ -107,7 +107,7 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// A row that goes on in the next line, or has a cell too many, falls out of its table when it is shown.
+/// Markdown shows a row that is continued on the next line, or has a cell too many, as a broken table.
 #[test]
 fn every_row_of_a_table_is_whole() {
     let mut torn = Vec::new();
