@@ -381,6 +381,7 @@ mod tests {
             dataset: "00".into(),
             held_out: None,
             config: "k = 10\n".into(),
+            defaults: String::new(),
         }
     }
 

@@ -26,6 +26,10 @@ pub struct Identity {
     /// The resolved configuration as TOML, without settings that do not affect results (threads,
     /// directories).
     pub config: String,
+    /// The same with every setting at its default, or empty. A setting that a checkpoint lacks is younger than the
+    /// checkpoint, and its default is what the program did before.
+    #[serde(skip)]
+    pub defaults: String,
 }
 
 impl Identity {
@@ -44,6 +48,7 @@ impl Identity {
             dataset: data.content_hash(),
             held_out: None,
             config: config.into(),
+            defaults: String::new(),
         }
     }
 
@@ -58,7 +63,7 @@ impl Identity {
             ("dataset hash".to_owned(), text(&found.dataset), text(&self.dataset)),
             ("held-out data".to_owned(), optional(&found.held_out), optional(&self.held_out)),
         ];
-        pairs.extend(config_difference(&found.config, &self.config));
+        pairs.extend(config_difference(&found.config, self));
         match pairs.into_iter().find(|(_, found, expected)| found != expected) {
             None => Ok(()),
             Some((what, found, expected)) => {
@@ -72,13 +77,17 @@ impl Identity {
 const PLACE: &str = "source.paths";
 
 /// The first key with a different value, or the first different line if the text is not TOML.
-fn config_difference(found: &str, expected: &str) -> Option<(String, String, String)> {
+fn config_difference(found: &str, expected: &Identity) -> Option<(String, String, String)> {
+    let Identity { config: expected, defaults, .. } = expected;
     if found == expected {
         return None;
     }
     let missing = || "absent".to_owned();
-    if let (Ok(found), Ok(expected)) = (found.parse(), expected.parse()) {
-        let (found, expected) = (flat(&found), flat(&expected));
+    if let (Ok(found), Ok(expected), Ok(defaults)) = (found.parse(), expected.parse(), defaults.parse()) {
+        let (mut filled, expected) = (flat(&defaults), flat(&expected));
+        filled.retain(|key, _| expected.contains_key(key));
+        filled.extend(flat(&found));
+        let found = filled;
         let differs = |key: &&String| found.get(*key) != expected.get(*key) && *key != PLACE;
         return found.keys().chain(expected.keys()).find(differs).map(|key| {
             let value = |of: &BTreeMap<String, String>| of.get(key).cloned().unwrap_or_else(missing);
@@ -119,7 +128,28 @@ mod tests {
             dataset: "00ff".into(),
             held_out: None,
             config: config.into(),
+            defaults: String::new(),
         }
+    }
+
+    #[test]
+    fn a_setting_younger_than_the_checkpoint_has_its_default() {
+        let now = |start: &str| Identity {
+            defaults: "[album]\nk = 10\nstart = \"zero\"\n".into(),
+            ..identity(&format!("[album]\nk = 5\nstart = \"{start}\"\n"))
+        };
+        let older = identity("[album]\nk = 5\n");
+        assert!(now("zero").check(&older, Path::new("c")).is_ok());
+        let refused = now("low").check(&older, Path::new("c")).unwrap_err().to_string();
+        assert!(refused.contains("`album.start` is \"zero\" there, expected \"low\""), "{refused}");
+        let other = identity("[album]\nk = 10\n");
+        assert!(
+            now("zero")
+                .check(&other, Path::new("c"))
+                .unwrap_err()
+                .to_string()
+                .contains("`album.k` is 10 there")
+        );
     }
 
     #[test]

@@ -67,6 +67,12 @@ impl RunConfig {
         toml::to_string(&self.to_table()?).map_err(|e| Error::Config(e.to_string()))
     }
 
+    /// The same run with every setting at its built-in default.
+    pub(crate) fn with_defaults(&self) -> Result<Self, Error> {
+        let settings = AgentKind::find(&self.agent)?.defaults()?;
+        Ok(RunConfig { train: TrainConfig::default(), settings, ..self.clone() })
+    }
+
     /// Checks the hyperparameters.
     pub fn setup(&self) -> Result<Box<dyn Setup>, Error> {
         Ok(AgentKind::find(&self.agent)?.setup(&self.settings)?)

@@ -344,8 +344,12 @@ fn new_agent(config: &RunConfig, data: &Dataset, resources: &Resources) -> Resul
     Ok(Learner::new(config.setup()?.as_ref(), data, config.train.steps, config.seed, &pool)?)
 }
 
-/// What a checkpoint must match: the configuration except the location of the data and the length of the run,
-/// which `resume` may change.
+/// Without the location of the data and the length of the run, which `resume` may change.
+fn of_any_length(config: RunConfig) -> RunConfig {
+    RunConfig { data: None, train: TrainConfig { steps: 0, ..config.train }, ..config }
+}
+
+/// What a checkpoint must match.
 fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Result<Identity, Error> {
     Ok(Identity {
         task: config.problem.to_string(),
@@ -353,12 +357,8 @@ fn identity(config: &RunConfig, dataset: String, held_out: Option<String>) -> Re
         seed: config.seed,
         dataset,
         held_out,
-        config: RunConfig {
-            data: None,
-            train: TrainConfig { steps: 0, ..config.train.clone() },
-            ..config.clone()
-        }
-        .to_toml()?,
+        config: of_any_length(config.clone()).to_toml()?,
+        defaults: of_any_length(config.with_defaults()?).to_toml()?,
     })
 }
 

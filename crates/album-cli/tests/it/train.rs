@@ -4,6 +4,8 @@
 
 use crate::common;
 
+use album_train::Identity;
+use album_train::checkpoint::{self, Checkpoint};
 use common::{album, fails, json, snapshot};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -254,6 +256,27 @@ fn a_finished_run_is_not_resumed() {
         &["belongs to another run", "config key `album.k` is 10 there"],
     );
     assert_eq!(file(folder.path(), "run/result.json"), before);
+}
+
+/// A new option must not lock anybody out of earlier runs.
+#[test]
+fn runs_from_before_a_setting_existed_are_evaluated_and_resumed() {
+    let folder = folder();
+    let whole = json(folder.path(), &train("whole", &["--set", "lr_decay=none"]));
+    json(folder.path(), &train("run", &["--set", "lr_decay=none", "--set", "steps=40"]));
+    // As the version before `initial_value` would have written it.
+    let without = |config: &str| config.replace("initial_value = \"zero\"\n", "");
+    let path = folder.path().join("run/config.toml");
+    std::fs::write(&path, without(&std::fs::read_to_string(&path).unwrap())).unwrap();
+    let checkpoints = folder.path().join("run/checkpoints");
+    let Checkpoint { manifest, state, .. } = checkpoint::require_latest(&checkpoints).unwrap();
+    let identity = Identity { config: without(&manifest.identity.config), ..manifest.identity.clone() };
+    assert_ne!(identity, manifest.identity);
+    checkpoint::save(&checkpoints, &identity, &manifest.progress, &state).unwrap();
+
+    json(folder.path(), &["eval", "run", "--episodes", "1", "--json"]);
+    let resumed = json(folder.path(), &["resume", "run", "--steps", "60", "--json"]);
+    assert_eq!(resumed["weights_sha256"], whole["weights_sha256"]);
 }
 
 /// As after a kill between writing the result and the page, which comes last.
