@@ -26,8 +26,8 @@ pub struct Identity {
     /// The resolved configuration as TOML, without settings that do not affect results (threads,
     /// directories).
     pub config: String,
-    /// The same with every setting at its default, or empty. A setting that a checkpoint lacks is younger than the
-    /// checkpoint, and its default is what the program did before.
+    /// The same text with every setting at its default; may be empty. A setting that a checkpoint lacks was added after the
+    /// checkpoint was written, so the run had its default.
     #[serde(skip)]
     pub defaults: String,
 }
@@ -84,14 +84,12 @@ fn config_difference(found: &str, expected: &Identity) -> Option<(String, String
     }
     let missing = || "absent".to_owned();
     if let (Ok(found), Ok(expected), Ok(defaults)) = (found.parse(), expected.parse(), defaults.parse()) {
-        let (mut filled, expected) = (flat(&defaults), flat(&expected));
-        filled.retain(|key, _| expected.contains_key(key));
-        filled.extend(flat(&found));
-        let found = filled;
-        let differs = |key: &&String| found.get(*key) != expected.get(*key) && *key != PLACE;
+        let (found, expected, defaults) = (flat(&found), flat(&expected), flat(&defaults));
+        let there = |key: &String| found.get(key).or(defaults.get(key));
+        let differs = |key: &&String| there(key) != expected.get(*key) && *key != PLACE;
         return found.keys().chain(expected.keys()).find(differs).map(|key| {
-            let value = |of: &BTreeMap<String, String>| of.get(key).cloned().unwrap_or_else(missing);
-            (format!("config key `{key}`"), value(&found), value(&expected))
+            let text = |value: Option<&String>| value.cloned().unwrap_or_else(missing);
+            (format!("config key `{key}`"), text(there(key)), text(expected.get(key)))
         });
     }
     let line = |text: &str, number| text.lines().nth(number).map_or_else(missing, |line| format!("`{line}`"));
@@ -138,18 +136,12 @@ mod tests {
             defaults: "[album]\nk = 10\nstart = \"zero\"\n".into(),
             ..identity(&format!("[album]\nk = 5\nstart = \"{start}\"\n"))
         };
-        let older = identity("[album]\nk = 5\n");
-        assert!(now("zero").check(&older, Path::new("c")).is_ok());
-        let refused = now("low").check(&older, Path::new("c")).unwrap_err().to_string();
+        let check = |start: &str, found: &str| now(start).check(&identity(found), Path::new("c"));
+        assert!(check("zero", "[album]\nk = 5\n").is_ok());
+        let refused = check("low", "[album]\nk = 5\n").unwrap_err().to_string();
         assert!(refused.contains("`album.start` is \"zero\" there, expected \"low\""), "{refused}");
-        let other = identity("[album]\nk = 10\n");
-        assert!(
-            now("zero")
-                .check(&other, Path::new("c"))
-                .unwrap_err()
-                .to_string()
-                .contains("`album.k` is 10 there")
-        );
+        let refused = check("zero", "[album]\nk = 10\n").unwrap_err().to_string();
+        assert!(refused.contains("`album.k` is 10 there, expected 5"), "{refused}");
     }
 
     #[test]
