@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::pack::{add_row, pack_row};
 use super::{Application, Bound, Shared, most_tasks, norm_of, panels, read_only, row_tasks, slots, stride};
 use crate::buffer::{Buffer, SharedMut};
-use crate::gemm::{PANEL, Panels, Product, Start, row_block, transposed_panel};
+use crate::gemm::{PANEL, Panels, Product, Start, row_block, transposed_panels};
 use crate::layout::{Layer, padded};
 use crate::pool::Pool;
 use crate::rowwise::{Deactivate, NORM_BLOCK, SCRATCH, deactivate};
@@ -187,42 +187,53 @@ impl Application {
         let start = Shared(start);
         let gradient = SharedMut::new(gradient);
         let isa = pool.supported();
-        let tasks: usize = layout.layers.iter().map(Layer::panels).sum();
-        pool.run(tasks, &|task| {
-            let (mut l, mut panel) = (0, task);
-            while panel >= layout.layers[l].panels() {
-                panel -= layout.layers[l].panels();
+        // A task takes neighbouring panels, because each task rounds all of a layer's inputs to bfloat16 for itself.
+        let all_panels: usize = layout.layers.iter().map(Layer::panels).sum();
+        let per_task = (all_panels / (4 * pool.threads())).max(1);
+        let tasks_of = |layer: &Layer| layer.panels().div_ceil(per_task);
+        pool.run(layout.layers.iter().map(tasks_of).sum(), &|task| {
+            let (mut l, mut part) = (0, task);
+            while part >= tasks_of(&layout.layers[l]) {
+                part -= tasks_of(&layout.layers[l]);
                 l += 1;
             }
             let layer = &layout.layers[l];
+            let panels = part * per_task..((part + 1) * per_task).min(layer.panels());
             let a = if l == 0 {
                 read_only(&self.x, all)
             } else {
                 read_only(&self.hidden[member * slots + l - 1].y, all)
             };
-            let dz = &scratch.dz[l][panel * active..][..rows.len() * PANEL];
-            // SAFETY: the task owns panel `panel` of this layer's kernel and the same columns of its
+            let dz = &scratch.dz[l][panels.start * active..panels.end * active];
+            // SAFETY: the task owns these panels of this layer's kernel and the same columns of its
             // vectors; all operands were sized by the passes before.
             unsafe {
-                let kernel = gradient.ptr().add(layer.kernel + panel * layer.inputs * PANEL);
-                transposed_panel(isa, rows, layer.inputs, a, dz.as_ptr(), kernel, *start.get());
-                if let Some(bias) = layer.bias {
-                    let bias = gradient.slice(bias + panel * PANEL, PANEL);
-                    if overwrite {
-                        bias.fill(0.0);
-                    }
-                    add_rows(dz, bias);
-                }
-                if let (Some(scale), Some(shift)) = (layer.scale, layer.shift()) {
-                    let width = layer.padded();
-                    for (part, offset) in [scale, shift].into_iter().enumerate() {
-                        let sums = gradient.slice(offset + panel * PANEL, PANEL);
+                let stride = layer.inputs * PANEL;
+                let kernel = gradient.ptr().add(layer.kernel + panels.start * stride);
+                let (b, c) = (read_only(dz, active), Panels { ptr: kernel, stride });
+                transposed_panels(isa, rows, layer.inputs, a, b, panels.len(), c, *start.get());
+            }
+            for (panel, dz) in panels.zip(dz.chunks(active)) {
+                // SAFETY: as above.
+                unsafe {
+                    if let Some(bias) = layer.bias {
+                        let bias = gradient.slice(bias + panel * PANEL, PANEL);
                         if overwrite {
-                            sums.fill(0.0);
+                            bias.fill(0.0);
                         }
-                        for block in 0..rows.len().div_ceil(NORM_BLOCK) {
-                            let from = (2 * block + part) * width + panel * PANEL;
-                            add_rows(&scratch.norm_sums[l][from..][..PANEL], sums);
+                        add_rows(&dz[..rows.len() * PANEL], bias);
+                    }
+                    if let (Some(scale), Some(shift)) = (layer.scale, layer.shift()) {
+                        let width = layer.padded();
+                        for (part, offset) in [scale, shift].into_iter().enumerate() {
+                            let sums = gradient.slice(offset + panel * PANEL, PANEL);
+                            if overwrite {
+                                sums.fill(0.0);
+                            }
+                            for block in 0..rows.len().div_ceil(NORM_BLOCK) {
+                                let from = (2 * block + part) * width + panel * PANEL;
+                                add_rows(&scratch.norm_sums[l][from..][..PANEL], sums);
+                            }
                         }
                     }
                 }

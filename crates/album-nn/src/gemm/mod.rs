@@ -110,7 +110,7 @@ fn method(isa: Supported) -> Method {
     let exchanged = |careful| Copies { isa, format: Format::Exchanged, kernels, careful: Some(careful) };
     Method::Rounded(match isa.isa() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => {
+        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512bw") => {
             Copies { isa, format: Format::Packed, kernels: &PAIRS, careful: None }
         }
         #[cfg(target_arch = "x86_64")]
@@ -210,41 +210,45 @@ fn piece(from: usize, to: usize, count: usize, i: usize) -> (usize, usize) {
     (from + i * len / count, from + (i + 1) * len / count)
 }
 
-/// One panel of a weight gradient: `c[i][..] (+)= sum_r a[rows[r]][i] * b[r][..]` for `i` in `0..columns`,
-/// where `a` has `columns` columns and `b`, `c` are single panels.
+/// Neighbouring panels of a weight gradient: `c[i][..] (+)= sum_r a[rows[r]][i] * b[r][..]` for `i` in `0..columns`,
+/// where `a` has `columns` columns and `b`, `c` have `count` panels.
 ///
 /// # Safety
 /// As for [`row_block`]; every entry of `rows` is a row of `a`, and `b` has `rows.len()` rows.
-pub(crate) unsafe fn transposed_panel(
+#[allow(clippy::too_many_arguments)] // one call site
+pub(crate) unsafe fn transposed_panels(
     isa: Supported,
     rows: &[u32],
     columns: usize,
     a: Panels,
-    b: *const f32,
-    c: *mut f32,
+    b: Panels,
+    count: usize,
+    c: Panels,
     start: Start,
 ) {
     let kernels = match method(isa) {
         Method::Direct(kernels) => kernels,
         Method::Rounded(copies) => {
             // SAFETY: promised by the caller.
-            return unsafe { copies.transposed_panel(rows, columns, a, b, c, start) };
+            return unsafe { copies.transposed_panels(rows, columns, a, b, count, c, start) };
         }
     };
-    for panel in 0..columns.div_ceil(PANEL) {
-        let width = (columns - panel * PANEL).min(PANEL);
-        let count = width.div_ceil(kernels.cols.len());
-        for i in 0..count {
-            let (offset, end) = piece(0, width, count, i);
-            // SAFETY: columns `offset..end` of the panel and as many rows of `c` exist.
-            unsafe {
-                kernels.cols[end - offset - 1](
-                    rows,
-                    a.at(panel, 0).add(offset),
-                    b,
-                    c.add((panel * PANEL + offset) * PANEL),
-                    start,
-                );
+    for other in 0..count {
+        for panel in 0..columns.div_ceil(PANEL) {
+            let width = (columns - panel * PANEL).min(PANEL);
+            let pieces = width.div_ceil(kernels.cols.len());
+            for i in 0..pieces {
+                let (offset, end) = piece(0, width, pieces, i);
+                // SAFETY: columns `offset..end` of the panel and as many rows of `c` exist.
+                unsafe {
+                    kernels.cols[end - offset - 1](
+                        rows,
+                        a.at(panel, 0).add(offset),
+                        b.at(other, 0),
+                        c.at(other, panel * PANEL + offset),
+                        start,
+                    );
+                }
             }
         }
     }
@@ -384,7 +388,8 @@ mod tests {
             };
             let rows: Vec<u32> = (0..m as u32).filter(|row| row % 3 != 1).collect();
             let columns = k.max(1);
-            let right = fill(rows.len(), 1, 5);
+            let mut right = fill(rows.len(), panels, 5);
+            let right = view(&mut right, rows.len());
             for copies in all_copies() {
                 let mut found = before.clone();
                 let c = view(&mut found, m);
@@ -398,18 +403,20 @@ mod tests {
                     assert_same_bits(at(c, row, j), expected, &what);
                 }
                 for start in [Start::Zero, Start::Output] {
-                    let before = fill(columns, 1, 6);
+                    let before = fill(columns, panels, 6);
                     let mut found = before.clone();
+                    let c = view(&mut found, columns);
                     // SAFETY: as above.
-                    unsafe {
-                        copies.transposed_panel(&rows, columns, a, right.as_ptr(), found.as_mut_ptr(), start);
-                    }
-                    for (i, j) in (0..columns).flat_map(|i| (0..PANEL).map(move |j| (i, j))) {
-                        let start = if matches!(start, Start::Output) { before[i * PANEL + j] } else { 0.0 };
+                    unsafe { copies.transposed_panels(&rows, columns, a, right, panels, c, start) };
+                    let pairs = (0..columns).flat_map(|i| (0..panels * PANEL).map(move |j| (i, j)));
+                    for ((i, j), before) in
+                        pairs.map(|(i, j)| ((i, j), before[(j / PANEL * columns + i) * PANEL + j % PANEL]))
+                    {
+                        let start = if matches!(start, Start::Output) { before } else { 0.0 };
                         let terms = rows.iter().enumerate();
-                        let terms = terms.map(|(r, &row)| (at(a, row as usize, i), right[r * PANEL + j]));
+                        let terms = terms.map(|(r, &row)| (at(a, row as usize, i), at(right, r, j)));
                         let what = || format!("{:?}, {m} x {k} transposed, entry ({i}, {j})", copies.isa);
-                        assert_same_bits(found[i * PANEL + j], bf16_sum(start, terms), &what);
+                        assert_same_bits(at(c, i, j), bf16_sum(start, terms), &what);
                     }
                 }
             }
@@ -535,29 +542,32 @@ mod tests {
         fn transposed_panels_match_plain_products(
             m in 1usize..70,
             total in 1usize..70,
+            panels in 1usize..3,
             keep in 1usize..4,
             accumulate: bool,
         ) {
             let rows: Vec<u32> = (0..total as u32).filter(|r| keep == 1 || r % keep as u32 == 1).collect();
             let (mut a, plain_a) = matrix(total, m, 4);
-            let (b, plain_b) = matrix(rows.len(), PANEL, 5);
+            let n = panels * PANEL;
+            let (mut b, plain_b) = matrix(rows.len(), n, 5);
             let mut fused: Option<Buffer> = None;
             for isa in supported() {
-                let mut c = Buffer::zeros(m * PANEL);
+                let mut c = Buffer::zeros(m * n);
                 c.fill(0.25);
                 let start = if accumulate { Start::Output } else { Start::Zero };
                 // SAFETY: the matrices were built with these extents.
                 unsafe {
-                    transposed_panel(isa, &rows, m, view(&mut a, total), b.as_ptr(), c.as_mut_ptr(), start);
+                    let (a, b, c) = (view(&mut a, total), view(&mut b, rows.len()), view(&mut c, m));
+                    transposed_panels(isa, &rows, m, a, b, panels, c, start);
                 }
                 for i in 0..m {
-                    for j in 0..PANEL {
+                    for j in 0..n {
                         let term = |(r, &row): (usize, &u32)| {
-                            f64::from(plain_a[row as usize * m + i]) * f64::from(plain_b[r * PANEL + j])
+                            f64::from(plain_a[row as usize * m + i]) * f64::from(plain_b[r * n + j])
                         };
                         let sum: f64 = rows.iter().enumerate().map(term).sum();
                         let exact = sum + if accumulate { 0.25 } else { 0.0 };
-                        let found = f64::from(c[i * PANEL + j]);
+                        let found = f64::from(c[(j / PANEL * m + i) * PANEL + j % PANEL]);
                         prop_assert!((found - exact).abs() < 1e-5, "{isa:?} ({i}, {j}): {found} for {exact}");
                     }
                 }

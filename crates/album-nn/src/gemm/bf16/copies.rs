@@ -83,19 +83,15 @@ impl Copies {
                         };
                         let (from, format, exponents) =
                             (a.at(panel, row), self.format, self.noted(&mut exponents));
-                        round_columns(
-                            self.isa,
-                            &Columns { from, width, to, format, exponents },
-                            0,
-                            end - row,
-                        );
+                        self.round_columns(&Columns { from, width, to, format, exponents }, end - row);
                     }
                 }
                 least.push(exponents.least(0..PANEL));
             }
+            right.resize(terms * PANEL);
             for panel in 0..panels {
-                // SAFETY: panel `panel` of `b` has `k` rows.
-                let exponents = unsafe { self.copy_rows(right, b.at(panel, 0), None, k) };
+                // SAFETY: panel `panel` of `b` has `k` rows, and the copy was sized above.
+                let exponents = unsafe { self.copy_rows(right.as_mut_ptr(), b.at(panel, 0), None, k) };
                 let right_least = exponents.least(0..PANEL);
                 for (i, &left_least) in least.iter().enumerate() {
                     let (row, end) = piece(from, to, count, i);
@@ -119,40 +115,52 @@ impl Copies {
         }
     }
 
-    /// See [`super::super::transposed_panel`].
+    /// See [`super::super::transposed_panels`].
     ///
     /// # Safety
     /// As there.
-    pub(in crate::gemm) unsafe fn transposed_panel(
+    pub(in crate::gemm) unsafe fn transposed_panels(
         self,
         rows: &[u32],
         columns: usize,
         a: Panels,
-        b: *const f32,
-        c: *mut f32,
+        b: Panels,
+        count: usize,
+        c: Panels,
         start: Start,
     ) {
-        SCRATCH.with_borrow_mut(|Scratch { left, right, rows: all, .. }| {
+        SCRATCH.with_borrow_mut(|Scratch { left, right, least, rows: all }| {
             let terms = self.terms(rows.len());
             all.extend(all.len() as u32..terms as u32);
-            // SAFETY: `b` has as many rows.
-            let right_least = unsafe { self.copy_rows(right, b, None, rows.len()) }.least(0..PANEL);
+            right.resize(count * terms * PANEL);
+            let right = Panels { ptr: right.as_mut_ptr(), stride: terms * PANEL };
+            least.clear();
+            for panel in 0..count {
+                // SAFETY: panels `0..count` of `b` have as many rows, and those of the copy were made above.
+                let exponents =
+                    unsafe { self.copy_rows(right.at(panel, 0), b.at(panel, 0), None, rows.len()) };
+                least.push(exponents.least(0..PANEL));
+            }
+            left.resize(terms * PANEL);
             for panel in 0..columns.div_ceil(PANEL) {
-                // SAFETY: every entry of `rows` is a row of `a`.
-                let exponents = unsafe { self.copy_rows(left, a.at(panel, 0), Some(rows), rows.len()) };
+                // SAFETY: every entry of `rows` is a row of `a`, and the copy was sized above.
+                let exponents =
+                    unsafe { self.copy_rows(left.as_mut_ptr(), a.at(panel, 0), Some(rows), rows.len()) };
                 let width = (columns - panel * PANEL).min(PANEL);
-                let count = width.div_ceil(self.kernels.cols.len());
-                for i in 0..count {
-                    let (offset, end) = piece(0, width, count, i);
-                    let least = exponents.least(offset..end) + right_least;
-                    // SAFETY: columns `offset..end` of the panel and as many rows of `c` exist.
-                    unsafe {
-                        let to = |column: usize| c.add((panel * PANEL + column) * PANEL);
-                        let kernels = self.kernels(least, to(offset), end - offset, start).cols;
-                        for column in (offset..end).step_by(kernels.len()) {
-                            let kernel = kernels[(end - column).min(kernels.len()) - 1];
-                            let left = left.as_ptr().add(column);
-                            kernel(&all[..terms], left, right.as_ptr(), to(column), start);
+                let pieces = width.div_ceil(self.kernels.cols.len());
+                for (other, &right_least) in least.iter().enumerate() {
+                    for i in 0..pieces {
+                        let (offset, end) = piece(0, width, pieces, i);
+                        let least = exponents.least(offset..end) + right_least;
+                        // SAFETY: columns `offset..end` of the panel and as many rows of `c` exist.
+                        unsafe {
+                            let to = |column: usize| c.at(other, panel * PANEL + column);
+                            let kernels = self.kernels(least, to(offset), end - offset, start).cols;
+                            for column in (offset..end).step_by(kernels.len()) {
+                                let kernel = kernels[(end - column).min(kernels.len()) - 1];
+                                let left = left.as_ptr().add(column);
+                                kernel(&all[..terms], left, right.at(other, 0), to(column), start);
+                            }
                         }
                     }
                 }
@@ -163,20 +171,55 @@ impl Copies {
     /// Copies `count` rows of a panel, those listed in `rows` or the first ones, whose rows are the terms of the sum.
     ///
     /// # Safety
-    /// The rows exist.
+    /// The rows exist, and `to` has room for as many terms.
     unsafe fn copy_rows(
         self,
-        to: &mut Buffer,
+        to: *mut f32,
         from: *const f32,
         rows: Option<&[u32]>,
         count: usize,
     ) -> Exponents {
-        to.resize(self.terms(count) * PANEL);
         let mut exponents = Exponents::new();
-        let (to, format, noted) = (to.as_mut_ptr(), self.format, self.noted(&mut exponents));
-        // SAFETY: promised by the caller; the copy was sized above.
-        unsafe { round_rows(self.isa, &Rows { from, rows, to, format, exponents: noted }, 0, count) };
+        let (format, noted) = (self.format, self.noted(&mut exponents));
+        // SAFETY: promised by the caller.
+        unsafe { self.round_rows(&Rows { from, rows, to, format, exponents: noted }, count) };
         exponents
+    }
+
+    /// Whether the processor rounds and packs: such copies are only made with AVX-512 where it has the instructions.
+    #[cfg(target_arch = "x86_64")]
+    fn has_instruction(self) -> bool {
+        self.format == Format::Packed && self.isa.isa() == Isa::Avx512
+    }
+
+    /// Rounds the first `count` rows.
+    ///
+    /// # Safety
+    /// The rows exist on both sides, and no other thread uses those that are written.
+    unsafe fn round_columns(self, job: &Columns, count: usize) {
+        // SAFETY: promised by the caller; `has_instruction` stands for the instructions.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if self.has_instruction() {
+                return super::instruction::pack_columns(job, count);
+            }
+            round_columns(self.isa, job, 0, count);
+        }
+    }
+
+    /// Rounds the first `count` rows.
+    ///
+    /// # Safety
+    /// As for [`Copies::round_columns`].
+    unsafe fn round_rows(self, job: &Rows<'_>, count: usize) {
+        // SAFETY: see `round_columns`.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if self.has_instruction() {
+                return super::instruction::pack_rows(job, count);
+            }
+            round_rows(self.isa, job, 0, count);
+        }
     }
 
     /// Number of terms of a sum of `k` products for the kernels.
@@ -209,10 +252,10 @@ impl Copies {
 
 /// Rows of a panel, whose columns are the terms of a sum.
 pub(in crate::gemm) struct Columns {
-    from: *const f32,
+    pub(super) from: *const f32,
     /// Columns past these count as zero, whatever they hold.
-    width: usize,
-    to: *mut f32,
+    pub(super) width: usize,
+    pub(super) to: *mut f32,
     format: Format,
     exponents: *mut [u32; PANEL],
 }
@@ -259,10 +302,10 @@ unsafe fn round_columns_body<const FUSED: bool>(job: &Columns, from: usize, coun
 
 /// Rows of a panel, which are the terms of a sum.
 pub(in crate::gemm) struct Rows<'a> {
-    from: *const f32,
+    pub(super) from: *const f32,
     /// Which rows to read, if not the first ones.
-    rows: Option<&'a [u32]>,
-    to: *mut f32,
+    pub(super) rows: Option<&'a [u32]>,
+    pub(super) to: *mut f32,
     format: Format,
     exponents: *mut [u32; PANEL],
 }
