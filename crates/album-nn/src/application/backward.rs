@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::pack::{add_row, pack_row};
 use super::{Application, Bound, Shared, most_tasks, norm_of, panels, read_only, row_tasks, slots, stride};
 use crate::buffer::{Buffer, SharedMut};
-use crate::gemm::{PANEL, Panels, Product, Start, row_block, transposed_panels};
+use crate::gemm::{PANEL, Panels, Product, Start, TransposedProduct, row_block, transposed_panels};
 use crate::layout::{Layer, padded};
 use crate::pool::Pool;
 use crate::rowwise::{Deactivate, NORM_BLOCK, SCRATCH, deactivate};
@@ -211,7 +211,8 @@ impl Application {
                 let stride = layer.inputs * PANEL;
                 let kernel = gradient.ptr().add(layer.kernel + panels.start * stride);
                 let (b, c) = (read_only(dz, active), Panels { ptr: kernel, stride });
-                transposed_panels(isa, rows, layer.inputs, a, b, panels.len(), c, *start.get());
+                let (columns, panels, start) = (layer.inputs, panels.len(), *start.get());
+                transposed_panels(isa, &TransposedProduct { rows, columns, panels, a, b, c, start });
             }
             for (panel, dz) in panels.zip(dz.chunks(active)) {
                 // SAFETY: as above.

@@ -210,30 +210,35 @@ fn piece(from: usize, to: usize, count: usize, i: usize) -> (usize, usize) {
     (from + i * len / count, from + (i + 1) * len / count)
 }
 
-/// Neighbouring panels of a weight gradient: `c[i][..] (+)= sum_r a[rows[r]][i] * b[r][..]` for `i` in `0..columns`,
-/// where `a` has `columns` columns and `b`, `c` have `count` panels.
+/// Neighbouring panels of a weight gradient: `c[i][..] (+)= sum_r a[rows[r]][i] * b[r][..]`.
+#[derive(Clone, Copy)]
+pub(crate) struct TransposedProduct<'a> {
+    /// Rows of `a`, one for each row of `b`.
+    pub(crate) rows: &'a [u32],
+    /// Columns of `a`.
+    pub(crate) columns: usize,
+    /// Panels of `b` and `c`.
+    pub(crate) panels: usize,
+    pub(crate) a: Panels,
+    pub(crate) b: Panels,
+    pub(crate) c: Panels,
+    pub(crate) start: Start,
+}
+
+/// Computes a [`TransposedProduct`].
 ///
 /// # Safety
-/// As for [`row_block`]; every entry of `rows` is a row of `a`, and `b` has `rows.len()` rows.
-#[allow(clippy::too_many_arguments)] // one call site
-pub(crate) unsafe fn transposed_panels(
-    isa: Supported,
-    rows: &[u32],
-    columns: usize,
-    a: Panels,
-    b: Panels,
-    count: usize,
-    c: Panels,
-    start: Start,
-) {
+/// As for [`row_block`], with all of `c`; every entry of `rows` is a row of `a`.
+pub(crate) unsafe fn transposed_panels(isa: Supported, product: &TransposedProduct<'_>) {
+    let TransposedProduct { rows, columns, panels, a, b, c, start } = *product;
     let kernels = match method(isa) {
         Method::Direct(kernels) => kernels,
         Method::Rounded(copies) => {
             // SAFETY: promised by the caller.
-            return unsafe { copies.transposed_panels(rows, columns, a, b, count, c, start) };
+            return unsafe { copies.transposed_panels(product) };
         }
     };
-    for other in 0..count {
+    for other in 0..panels {
         for panel in 0..columns.div_ceil(PANEL) {
             let width = (columns - panel * PANEL).min(PANEL);
             let pieces = width.div_ceil(kernels.cols.len());
@@ -407,11 +412,20 @@ mod tests {
                     let mut found = before.clone();
                     let c = view(&mut found, columns);
                     // SAFETY: as above.
-                    unsafe { copies.transposed_panels(&rows, columns, a, right, panels, c, start) };
+                    unsafe {
+                        copies.transposed_panels(&TransposedProduct {
+                            rows: &rows,
+                            columns,
+                            panels,
+                            a,
+                            b: right,
+                            c,
+                            start,
+                        });
+                    }
                     let pairs = (0..columns).flat_map(|i| (0..panels * PANEL).map(move |j| (i, j)));
-                    for ((i, j), before) in
-                        pairs.map(|(i, j)| ((i, j), before[(j / PANEL * columns + i) * PANEL + j % PANEL]))
-                    {
+                    for (i, j) in pairs {
+                        let before = before[(j / PANEL * columns + i) * PANEL + j % PANEL];
                         let start = if matches!(start, Start::Output) { before } else { 0.0 };
                         let terms = rows.iter().enumerate();
                         let terms = terms.map(|(r, &row)| (at(a, row as usize, i), at(right, r, j)));
@@ -558,7 +572,7 @@ mod tests {
                 // SAFETY: the matrices were built with these extents.
                 unsafe {
                     let (a, b, c) = (view(&mut a, total), view(&mut b, rows.len()), view(&mut c, m));
-                    transposed_panels(isa, &rows, m, a, b, panels, c, start);
+                    transposed_panels(isa, &TransposedProduct { rows: &rows, columns: m, panels, a, b, c, start });
                 }
                 for i in 0..m {
                     for j in 0..n {

@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::super::{Kernels, PANEL, Panels, Product, Start, piece};
+use super::super::{Kernels, PANEL, Panels, Product, Start, TransposedProduct, piece};
 use super::rounded;
 use crate::buffer::Buffer;
 use crate::rowwise::{Lanes, per_isa};
@@ -119,24 +119,16 @@ impl Copies {
     ///
     /// # Safety
     /// As there.
-    pub(in crate::gemm) unsafe fn transposed_panels(
-        self,
-        rows: &[u32],
-        columns: usize,
-        a: Panels,
-        b: Panels,
-        count: usize,
-        c: Panels,
-        start: Start,
-    ) {
+    pub(in crate::gemm) unsafe fn transposed_panels(self, product: &TransposedProduct<'_>) {
+        let TransposedProduct { rows, columns, panels, a, b, c, start } = *product;
         SCRATCH.with_borrow_mut(|Scratch { left, right, least, rows: all }| {
             let terms = self.terms(rows.len());
             all.extend(all.len() as u32..terms as u32);
-            right.resize(count * terms * PANEL);
+            right.resize(panels * terms * PANEL);
             let right = Panels { ptr: right.as_mut_ptr(), stride: terms * PANEL };
             least.clear();
-            for panel in 0..count {
-                // SAFETY: panels `0..count` of `b` have as many rows, and those of the copy were made above.
+            for panel in 0..panels {
+                // SAFETY: all panels of `b` have as many rows, and those of the copy were made above.
                 let exponents =
                     unsafe { self.copy_rows(right.at(panel, 0), b.at(panel, 0), None, rows.len()) };
                 least.push(exponents.least(0..PANEL));
