@@ -303,14 +303,12 @@ fn at_least(least: f32, x: f32) -> f32 {
     if x.abs() < least { 0.0 } else { x }
 }
 
-/// Zeroes the padding lanes of the last panel.
+/// Zeroes the padding lanes of the last panel; without a branch, so that the loops around it stay vector code.
 #[inline(always)]
 fn clear_padding(lanes: &mut Lanes, width: usize, panel: usize) {
-    let valid = width - panel * PANEL;
-    if valid < PANEL {
-        for i in valid..PANEL {
-            lanes[i] = 0.0;
-        }
+    let valid = (width - panel * PANEL) as u32;
+    for i in 0..PANEL {
+        lanes[i] = if (i as u32) < valid { lanes[i] } else { 0.0 };
     }
 }
 
