@@ -20,7 +20,7 @@ pub fn product_rate(pool: &Pool) -> f64 {
     let operands = [&mut a, &mut b, &mut c].map(|x| x.as_mut_ptr());
     let [a, b, c] =
         [(0, stride), (1, WIDTH * PANEL), (2, stride)].map(|(i, stride)| Panels { ptr: operands[i], stride });
-    let product = Product { k: WIDTH, panels, a, b, packed: None, bias: None, c };
+    let product = Product { k: WIDTH, panels, a, b, bias: None, c };
     let mut best = f64::INFINITY;
     for _ in 0..50 {
         let started = Instant::now();

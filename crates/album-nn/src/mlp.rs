@@ -8,11 +8,10 @@ use rand::Rng;
 use crate::activation::Activation;
 use crate::buffer::{Buffer, SharedMut};
 use crate::error::TensorError;
-use crate::gemm::{PANEL, pack_rows, takes_packed};
+use crate::gemm::PANEL;
 use crate::init::{glorot_limit, uniform};
 use crate::layout::{Layout, Strip, TensorKind, read_tensor, write_tensor};
 use crate::pool::Pool;
-use crate::simd::Supported;
 
 /// The shape of an MLP: Dense -> activation -> LayerNorm (optional), repeated, then Dense.
 ///
@@ -149,24 +148,6 @@ pub struct Tensor {
 pub(crate) struct Weights {
     pub(crate) params: Buffer,
     pub(crate) transposed: Buffer,
-    packed: Packed,
-}
-
-/// The kernels rounded and packed for products that take them so. Empty until such a pool changes the network, and
-/// of no use once another has.
-#[derive(Clone, Default)]
-struct Packed {
-    params: Buffer,
-    transposed: Buffer,
-    current: bool,
-}
-
-impl Weights {
-    /// Packed copies of `params` and `transposed`, with the same offsets, if products of `isa` take them.
-    pub(crate) fn packed(&self, isa: Supported) -> Option<(&[f32], &[f32])> {
-        let packed = &self.packed;
-        (packed.current && takes_packed(isa)).then_some((&packed.params[..], &packed.transposed[..]))
-    }
 }
 
 /// A multi-layer perceptron, or an ensemble of them.
@@ -240,7 +221,7 @@ impl Mlp {
         let mut net = Self {
             spec,
             layout: Arc::new(layout),
-            weights: Arc::new(Weights { params, transposed, packed: Packed::default() }),
+            weights: Arc::new(Weights { params, transposed }),
             id: fresh_id(),
         };
         net.update(&Pool::new(1), &|_, _| {});
@@ -313,7 +294,7 @@ impl Mlp {
     }
 
     /// Changes the parameters in parallel, strip by strip, with `change(range of the strip, its values)`, and
-    /// updates the transposed and the packed kernels while each strip is in cache.
+    /// updates the transposed kernels while each strip is in cache.
     #[allow(unsafe_code)]
     pub(crate) fn update(
         &mut self,
@@ -322,15 +303,6 @@ impl Mlp {
     ) {
         let layout = &*self.layout;
         let weights = Arc::make_mut(&mut self.weights);
-        let isa = pool.supported();
-        let packs = takes_packed(isa);
-        let packed = &mut weights.packed;
-        packed.current = packs;
-        if packs {
-            packed.params.resize(weights.params.len());
-            packed.transposed.resize(weights.transposed.len());
-        }
-        let packed = packs.then(|| [&mut packed.params, &mut packed.transposed].map(|x| SharedMut::new(x)));
         let params = SharedMut::new(&mut weights.params);
         let transposed = SharedMut::new(&mut weights.transposed);
         pool.run(layout.strips.len(), &|i| {
@@ -338,13 +310,9 @@ impl Mlp {
             let range = layout.range(strip);
             // SAFETY: strips are disjoint ranges of the parameters, and each is handled once.
             let values = unsafe { params.slice(range.start, range.len()) };
-            change(range.clone(), values);
+            change(range, values);
             if let Strip::Kernel { member, layer, panel } = strip {
                 let layer = &layout.layers[layer];
-                if let Some([to, _]) = packed {
-                    // SAFETY: the strip is a panel of as many rows as the layer has inputs, and has its place in the copy.
-                    unsafe { pack_rows(isa, values.as_ptr(), layer.inputs, to.ptr().add(range.start)) };
-                }
                 let base = member * layout.transposed_len + layer.transposed;
                 let columns = (layer.outputs - panel * PANEL).min(PANEL);
                 for block in 0..layer.inputs.div_ceil(PANEL) {
@@ -352,12 +320,11 @@ impl Mlp {
                     let start = base + (block * layer.outputs + panel * PANEL) * PANEL;
                     // SAFETY: rows `panel * 32..` of transposed panel `block` belong to this strip alone.
                     let to = unsafe { transposed.slice(start, columns * PANEL) };
-                    crate::transpose::block(isa, &values[block * PANEL * PANEL..][..rows * PANEL], to);
-                    if let Some([_, all]) = packed {
-                        let start = base + (block * layer.outputs + panel * PANEL / 2) * PANEL;
-                        // SAFETY: pairs of rows lie within a strip, and these are its own in the copy.
-                        unsafe { pack_rows(isa, to.as_ptr(), columns, all.ptr().add(start)) };
-                    }
+                    crate::transpose::block(
+                        pool.supported(),
+                        &values[block * PANEL * PANEL..][..rows * PANEL],
+                        to,
+                    );
                 }
             }
         });

@@ -111,7 +111,6 @@ impl Application {
         let slots = slots(depth, true);
         let params = &weights.params[member * layout.member_len..][..layout.member_len];
         let transposed = &weights.transposed[member * layout.transposed_len..][..layout.transposed_len];
-        let packed = weights.packed(isa).map(|(_, transposed)| &transposed[member * layout.transposed_len..]);
         let active = &scratch.active[..];
         let views = &mut scratch.views.0;
         views.clear();
@@ -131,10 +130,9 @@ impl Application {
                 let gradient = |l: usize| views.get()[l].0;
                 let back = |l: usize, c: Panels| {
                     let layer = &layout.layers[l];
-                    let kernel_in = |all: &[f32]| read_only(&all[layer.transposed..], layer.outputs * PANEL);
-                    let (b, packed) = (kernel_in(transposed), packed.map(kernel_in));
+                    let b = read_only(&transposed[layer.transposed..], layer.outputs * PANEL);
                     let panels = layer.inputs.div_ceil(PANEL);
-                    Product { k: layer.outputs, panels, a: gradient(l), b, packed, bias: None, c }
+                    Product { k: layer.outputs, panels, a: gradient(l), b, bias: None, c }
                 };
                 for row in range.0..range.1 {
                     let from = active[row] as usize * columns + member * outputs;

@@ -73,13 +73,11 @@ impl Application {
             let (member, block) = (task / tasks, task % tasks);
             let range = (block * per_task, (block * per_task + per_task).min(rows));
             let params = &weights.params[member * layout.member_len..][..layout.member_len];
-            let packed = weights.packed(isa).map(|(params, _)| &params[member * layout.member_len..]);
             let mut a = *x.get();
             for (l, layer) in layout.layers.iter().enumerate() {
-                let kernel_in = |params: &[f32]| read_only(&params[layer.kernel..], layer.inputs * PANEL);
-                let (b, packed) = (kernel_in(params), packed.map(kernel_in));
+                let b = read_only(&params[layer.kernel..], layer.inputs * PANEL);
                 let bias = layer.bias.map(|bias| params[bias..].as_ptr());
-                let product = |c| Product { k: layer.inputs, panels: layer.panels(), a, b, packed, bias, c };
+                let product = |c| Product { k: layer.inputs, panels: layer.panels(), a, b, bias, c };
                 // SAFETY: the buffers were sized above for `rows` rows of every layer; a task writes only
                 // the rows in `range` of its member's matrices, and no two tasks share those.
                 unsafe {

@@ -110,7 +110,7 @@ fn method(isa: Supported) -> Method {
     let exchanged = |careful| Copies { isa, format: Format::Exchanged, kernels, careful: Some(careful) };
     Method::Rounded(match isa.isa() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => {
+        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512bw") => {
             Copies { isa, format: Format::Packed, kernels: &PAIRS, careful: None }
         }
         #[cfg(target_arch = "x86_64")]
@@ -120,22 +120,6 @@ fn method(isa: Supported) -> Method {
         // The scalar kernels round products and sums separately.
         _ => Copies { kernels: &FLUSHED, careful: None, ..exchanged(&FLUSHED) },
     })
-}
-
-/// Whether products take their right factor rounded and packed in advance, in [`Product::packed`].
-pub(crate) fn takes_packed(isa: Supported) -> bool {
-    matches!(method(isa), Method::Rounded(Copies { format: Format::Packed, .. }))
-}
-
-/// Rounds and packs the first `count` rows of a panel, for [`Product::packed`].
-///
-/// # Safety
-/// The rows exist, there are half as many at `to`, rounded up, and [`takes_packed`].
-pub(crate) unsafe fn pack_rows(isa: Supported, from: *const f32, count: usize, to: *mut f32) {
-    if let Method::Rounded(copies) = method(isa) {
-        // SAFETY: promised by the caller.
-        unsafe { copies.copy_rows(to, from, None, count) };
-    }
 }
 
 /// A matrix in column panels.
@@ -166,8 +150,6 @@ pub(crate) struct Product {
     pub(crate) panels: usize,
     pub(crate) a: Panels,
     pub(crate) b: Panels,
-    /// `b` by [`pack_rows`], if somebody has made it: with panels as far apart, but half as many rows in them.
-    pub(crate) packed: Option<Panels>,
     /// One value per column of `c`, padded.
     pub(crate) bias: Option<*const f32>,
     pub(crate) c: Panels,
@@ -185,7 +167,7 @@ pub(crate) unsafe fn row_block(
     product: &Product,
     mut done: impl FnMut(usize, usize),
 ) {
-    let Product { k, panels, a, b, bias, c, .. } = *product;
+    let Product { k, panels, a, b, bias, c } = *product;
     let kernels = match method(isa) {
         Method::Direct(kernels) => kernels,
         // SAFETY: promised by the caller.
@@ -416,8 +398,7 @@ mod tests {
             for copies in all_copies() {
                 let mut found = before.clone();
                 let c = view(&mut found, m);
-                let product =
-                    Product { k, panels, a, b, packed: None, bias: with_bias.then_some(bias.as_ptr()), c };
+                let product = Product { k, panels, a, b, bias: with_bias.then_some(bias.as_ptr()), c };
                 // SAFETY: the matrices were built with these extents.
                 unsafe { copies.row_block((0, m), &product, |_, _| {}) };
                 for (row, j) in (0..m).flat_map(|row| (0..panels * PANEL).map(move |j| (row, j))) {
@@ -489,7 +470,7 @@ mod tests {
         let (mut b, plain_b) = matrix(k, n, 2);
         let mut c = Buffer::zeros(n.div_ceil(PANEL) * m * PANEL);
         let (a, b, panels) = (view(&mut a, m), view(&mut b, k), n.div_ceil(PANEL));
-        let product = Product { k, panels, a, b, packed: None, bias: None, c: view(&mut c, m) };
+        let product = Product { k, panels, a, b, bias: None, c: view(&mut c, m) };
         // SAFETY: the matrices were built with these extents.
         unsafe { row_block(Supported::detect().with(Precision::Bf16), (0, m), &product, |_, _| {}) };
         let (mut rounding, mut worst) = (0f64, 0f64);
@@ -518,7 +499,7 @@ mod tests {
         let (a, b) = (view(&mut a, m), view(&mut b, k));
         let isa = Supported::detect();
         let mut finished = Vec::new();
-        let product = Product { k, panels, a, b, packed: None, bias: None, c: view(&mut whole, m) };
+        let product = Product { k, panels, a, b, bias: None, c: view(&mut whole, m) };
         // SAFETY: the matrices were built with these extents.
         unsafe { row_block(isa, (0, m), &product, |first, count| finished.extend(first..first + count)) };
         assert!(finished.into_iter().eq(0..m), "each row is done once, in order");
@@ -549,7 +530,6 @@ mod tests {
                     panels,
                     a: view(&mut a, m),
                     b: view(&mut b, k),
-                    packed: None,
                     bias: bias.then_some(bias_row.as_ptr()),
                     c: view(&mut c, m),
                 };

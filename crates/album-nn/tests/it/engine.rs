@@ -569,40 +569,6 @@ fn bfloat16_drops_gradients_that_adam_cannot_see() {
     }
 }
 
-/// Where the processor has the instruction, networks keep rounded copies of their kernels; elsewhere products round.
-#[test]
-fn bfloat16_gives_the_same_bits_on_any_threads_and_fused_set() {
-    let bits_of =
-        |isa, threads| bits(&train(&Pool::with_isa(threads, isa).with_precision(Precision::Bf16), true, 70));
-    let sets = [Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.is_supported());
-    let mut found = sets.flat_map(|isa| [1, 2, 3].map(|threads| bits_of(isa, threads)));
-    let Some(first) = found.next() else { return };
-    assert!(found.all(|other| other == first));
-    assert_ne!(first, bits(&train(&Pool::new(1), true, 70)), "products are rounded");
-}
-
-#[test]
-fn rounded_copies_of_old_weights_are_not_used() {
-    let pool = Pool::new(2).with_precision(Precision::Bf16);
-    let spec = MlpSpec::new(3, &[40, 33], 1);
-    let (mut net, other) = (Mlp::new(spec.clone(), &mut rng(1)), Mlp::new(spec, &mut rng(2)));
-    let x = random(&mut rng(3), 50, 3, 1.0);
-    let pass = |net: &Mlp| {
-        let mut tape = Tape::new(&pool);
-        let tape = tape.begin();
-        let y = tape.apply(net, tape.constant(&x));
-        let mut record = vec![y.to_matrix().data().to_vec()];
-        record.extend(y.sum().backward().of(net).into_iter().map(|tensor| tensor.data));
-        bits(&record)
-    };
-    net.track(&other, 0.5, &pool); // makes the copies
-    assert_ne!(pass(&net), pass(&other));
-    net.load(&other.tensors()).unwrap();
-    assert_eq!(pass(&net), pass(&other));
-    net.track(&other, 1.0, &Pool::new(1));
-    assert_eq!(pass(&net), pass(&other));
-}
-
 #[test]
 fn an_empty_batch_is_no_trouble() {
     let net = Mlp::new(MlpSpec::new(3, &[4], 1).layer_norm(true), &mut rng(1));

@@ -61,7 +61,7 @@ impl Copies {
         product: &Product,
         mut done: impl FnMut(usize, usize),
     ) {
-        let Product { k, panels, a, b, packed, bias, c } = *product;
+        let Product { k, panels, a, b, bias, c } = *product;
         let count = (to - from).div_ceil(self.kernels.rows.len());
         let terms = self.terms(k);
         SCRATCH.with_borrow_mut(|Scratch { left, right, least, .. }| {
@@ -91,15 +91,8 @@ impl Copies {
             right.resize(terms * PANEL);
             for panel in 0..panels {
                 // SAFETY: panel `panel` of `b` has `k` rows, and the copy was sized above.
-                let (right, right_least) = unsafe {
-                    match packed {
-                        Some(packed) => (packed.at(panel, 0), 0),
-                        None => {
-                            let exponents = self.copy_rows(right.as_mut_ptr(), b.at(panel, 0), None, k);
-                            (right.as_mut_ptr(), exponents.least(0..PANEL))
-                        }
-                    }
-                };
+                let exponents = unsafe { self.copy_rows(right.as_mut_ptr(), b.at(panel, 0), None, k) };
+                let right_least = exponents.least(0..PANEL);
                 for (i, &left_least) in least.iter().enumerate() {
                     let (row, end) = piece(from, to, count, i);
                     // SAFETY: rows `row..end` and panel `panel` exist by the caller's promise, and so do the copies.
@@ -110,7 +103,7 @@ impl Copies {
                         for row in (row..end).step_by(kernels.len()) {
                             let kernel = kernels[(end - row).min(kernels.len()) - 1];
                             let left = left.at(0, row - from);
-                            kernel(terms, left, stride, right, c.at(panel, row), start);
+                            kernel(terms, left, stride, right.as_ptr(), c.at(panel, row), start);
                         }
                     }
                 }
@@ -171,7 +164,7 @@ impl Copies {
     ///
     /// # Safety
     /// The rows exist, and `to` has room for as many terms.
-    pub(in crate::gemm) unsafe fn copy_rows(
+    unsafe fn copy_rows(
         self,
         to: *mut f32,
         from: *const f32,
@@ -368,7 +361,7 @@ fn packed(first: f32, second: f32) -> f32 {
 
 /// The smallest exponent in each column, in the upper bits and less 1. Zeros, and subnormal numbers, which count as
 /// zeros, wrap around.
-pub(in crate::gemm) struct Exponents([u32; PANEL]);
+struct Exponents([u32; PANEL]);
 
 impl Exponents {
     fn new() -> Self {
