@@ -110,7 +110,7 @@ fn method(isa: Supported) -> Method {
     let exchanged = |careful| Copies { isa, format: Format::Exchanged, kernels, careful: Some(careful) };
     Method::Rounded(match isa.isa() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512bw") => {
+        Isa::Avx512 if is_x86_feature_detected!("avx512bf16") => {
             Copies { isa, format: Format::Packed, kernels: &PAIRS, careful: None }
         }
         #[cfg(target_arch = "x86_64")]

@@ -570,6 +570,18 @@ fn bfloat16_drops_gradients_that_adam_cannot_see() {
 }
 
 #[test]
+fn bfloat16_gives_the_same_bits_on_any_threads_and_fused_set() {
+    let bits_of = |isa, threads| {
+        bits(&train(&Pool::with_isa(threads, isa).with_precision(Precision::Bf16), true, 70))
+    };
+    let sets = [Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.is_supported());
+    let mut found = sets.flat_map(|isa| [1, 2, 3].map(|threads| bits_of(isa, threads)));
+    let Some(first) = found.next() else { return };
+    assert!(found.all(|other| other == first));
+    assert_ne!(first, bits(&train(&Pool::new(1), true, 70)), "products are rounded");
+}
+
+#[test]
 fn an_empty_batch_is_no_trouble() {
     let net = Mlp::new(MlpSpec::new(3, &[4], 1).layer_norm(true), &mut rng(1));
     let mut tape = Tape::new(&Pool::new(2));
