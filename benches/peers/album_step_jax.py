@@ -76,7 +76,7 @@ def apply(network, x):
     return x @ network[-1]["kernel"] + network[-1]["bias"]
 
 
-def loss(agent, batch):
+def loss(agent, batch, squash):
     import jax
     import jax.numpy as jnp
 
@@ -94,19 +94,21 @@ def loss(agent, batch):
         + LAMBDA_K * (relu(y_k - q).mean() + relu(y_k - v).mean())
     )
     pi = apply(agent["actor"], batch["s"])
+    if squash == "tanh":
+        pi = jnp.tanh(pi)
     q_pi = apply(stop(agent["q"]), jnp.concatenate([batch["s"], jnp.clip(pi, -1, 1)], 1))
     bc = jnp.square(pi - batch["a"]).sum(1).mean()
     actor = -q_pi.mean() / (stop(jnp.abs(q_pi).mean()) + 1e-6) + ALPHA_BC * bc
     return critic + actor, (critic, actor)
 
 
-def update(state, batch):
+def update(state, batch, squash="clip"):
     """(agent, moments, step) -> the same after one step of Adam, and the two losses."""
     import jax
     import jax.numpy as jnp
 
     agent, first, second, step = state
-    (_, losses), gradients = jax.value_and_grad(loss, has_aux=True)(agent, batch)
+    (_, losses), gradients = jax.value_and_grad(loss, has_aux=True)(agent, batch, squash)
     step = step + 1
     first = jax.tree.map(lambda m, g: 0.9 * m + (1 - 0.9) * g, first, gradients)
     second = jax.tree.map(lambda v, g: 0.999 * v + (1 - 0.999) * g * g, second, gradients)

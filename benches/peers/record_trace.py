@@ -3,7 +3,8 @@
     python record_trace.py ../../crates/album-nn/tests/data/album_trace.json
 
 The trace holds the initial weights, the batches (used in turn), the losses of every step, and the
-weights after the first and the last step, each tensor row by row.
+weights after the first and the last step, each tensor row by row: with a clipped mean of the policy, and under
+"tanh" with a squashed one.
 """
 
 import json
@@ -34,6 +35,18 @@ def weights(agent):
     return {name: tensors(network) for name, network in agent.items()}
 
 
+def record(agent, batches, squash):
+    state, trace = initial_state(agent), {"losses": []}
+    step = jax.jit(update, static_argnames="squash")
+    for i in range(STEPS):
+        state, losses = step(state, batches[i % BATCHES], squash=squash)
+        trace["losses"].append([float(str(np.float32(x))) for x in losses])
+        if i == 0:
+            trace["after_first"] = weights(state[0])
+    trace["after_last"] = weights(state[0])
+    return trace
+
+
 def main():
     rng = np.random.default_rng(7)
     agent = init_agent(rng, WIDTH, OBSERVATION, ACTION, LAYERS)
@@ -48,16 +61,9 @@ def main():
         "jax": jax.__version__,
         "batches": [{name: numbers(value) for name, value in batch.items()} for batch in batches],
         "initial": weights(agent),
-        "losses": [],
+        **record(agent, batches, "clip"),
+        "tanh": record(agent, batches, "tanh"),
     }
-    state = initial_state(agent)
-    step = jax.jit(update)
-    for i in range(STEPS):
-        state, losses = step(state, batches[i % BATCHES])
-        trace["losses"].append([float(str(np.float32(x))) for x in losses])
-        if i == 0:
-            trace["after_first"] = weights(state[0])
-    trace["after_last"] = weights(state[0])
     with open(sys.argv[1], "w") as file:
         json.dump(trace, file, separators=(",", ":"))
         file.write("\n")

@@ -1,8 +1,8 @@
 //! The agent against a trace of 100 updates recorded in JAX by `benches/peers/record_trace.py`: losses at
-//! every step, all weights after the first and last.
+//! every step, all weights after the first and last. With a clipped mean of the policy, and with a squashed one.
 #![allow(clippy::unwrap_used)]
 
-use album_agents::agents::album::{Config, HingeCritic};
+use album_agents::agents::album::{Config, HingeCritic, Squash};
 use album_agents::{Agent, Common, Learner, Metrics};
 use album_data::{Batch, Dataset, Rows, Segments};
 use album_nn::Pool;
@@ -67,18 +67,24 @@ fn close(what: &str, found: &[f32], expected: &[f64], tolerance: f64) {
 
 #[test]
 fn a_hundred_updates_match_jax() {
-    replay(None);
+    replay(Squash::Clip, None);
+    replay(Squash::Tanh, None);
 }
 
 #[test]
 fn a_hundred_updates_on_a_device_match_jax() {
     if let Some(device) = crate::support::device() {
-        replay(Some(&device));
+        replay(Squash::Clip, Some(&device));
+        replay(Squash::Tanh, Some(&device));
     }
 }
 
-fn replay(device: Option<&Device>) {
+fn replay(squash: Squash, device: Option<&Device>) {
     let trace: Value = serde_json::from_str(include_str!("../data/album_trace.json")).unwrap();
+    let recorded = match squash {
+        Squash::Clip => &trace,
+        Squash::Tanh => &trace["tanh"],
+    };
     let shape = |name: &str| trace["shape"][name].as_u64().unwrap() as usize;
     let (rows, batches) = (shape("rows"), trace["batches"].as_array().unwrap());
     let data = dataset(batches, shape("observation"), shape("action"), rows);
@@ -92,6 +98,7 @@ fn replay(device: Option<&Device>) {
         },
         critic: HingeCritic { k: K, coefficients, ..HingeCritic::default() },
         alpha_bc: 0.01,
+        squash,
         ..Config::default()
     };
     let mut agent = Learner::new(&config, &data, 100, 0, &Pool::new(2)).unwrap();
@@ -121,7 +128,7 @@ fn replay(device: Option<&Device>) {
     let segments = Segments::new(agent.segments()).unwrap();
     let mut batch = Batch::new(&data, rows);
     let mut metrics = Metrics::new();
-    for (i, expected) in trace["losses"].as_array().unwrap().iter().enumerate() {
+    for (i, expected) in recorded["losses"].as_array().unwrap().iter().enumerate() {
         let first = (i % batches.len()) * rows;
         batch.indices_mut().iter_mut().enumerate().for_each(|(row, index)| *index = (first + row) * K);
         segments.gather(&data, &mut batch);
@@ -130,8 +137,8 @@ fn replay(device: Option<&Device>) {
         let found = [metric("critic/critic_loss"), metric("actor/actor_loss")];
         close(&format!("losses of step {i}"), &found, &numbers(expected), if i == 0 { 1e-5 } else { 1e-3 });
         if i == 0 {
-            compare(&agent, &trace["after_first"], "after the first step", 1e-5);
+            compare(&agent, &recorded["after_first"], "after the first step", 1e-5);
         }
     }
-    compare(&agent, &trace["after_last"], "after the last step", 1e-3);
+    compare(&agent, &recorded["after_last"], "after the last step", 1e-3);
 }

@@ -571,9 +571,8 @@ fn bfloat16_drops_gradients_that_adam_cannot_see() {
 
 #[test]
 fn bfloat16_gives_the_same_bits_on_any_threads_and_fused_set() {
-    let bits_of = |isa, threads| {
-        bits(&train(&Pool::with_isa(threads, isa).with_precision(Precision::Bf16), true, 70))
-    };
+    let bits_of =
+        |isa, threads| bits(&train(&Pool::with_isa(threads, isa).with_precision(Precision::Bf16), true, 70));
     let sets = [Isa::Avx2, Isa::Avx512, Isa::Neon].into_iter().filter(|isa| isa.is_supported());
     let mut found = sets.flat_map(|isa| [1, 2, 3].map(|threads| bits_of(isa, threads)));
     let Some(first) = found.next() else { return };
