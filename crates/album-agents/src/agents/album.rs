@@ -63,9 +63,9 @@ pub const KIND: AgentKind = AgentKind::new::<Config>(
 #[serde(rename_all = "lowercase")]
 pub enum Squash {
     /// Clipped to [-1, 1] before Q sees it; the BC term uses the mean itself.
-    #[default]
     Clip,
     /// `tanh(mean)` throughout.
+    #[default]
     Tanh,
 }
 
@@ -172,7 +172,7 @@ impl Default for Config {
             actor_lr: 3e-4,
             actor_average: 0.0,
             normalize_q: true,
-            squash: Squash::Clip,
+            squash: Squash::Tanh,
             critic_first: false,
             extraction: Extraction::DdpgBc,
             alpha_awr: 3.0,

@@ -14,7 +14,7 @@ fn run(path: &Path, seed: u64, k: u64, success: f64) {
     let config = format!(
         "agent = \"album\"\nseed = {seed}\ntask = \"{task}\"\n[album]\nhidden = [128, 128]\nreward_scale = 0.3\n\
          lr_decay = \"cosine\"\nstandardize = true\nfourier_features = 32\nfourier_scale = 3.0\nk = {k}\nactor_lr = 0.001\n\
-         critic_lr = 0.001\nalpha_bc = 0.001\n\
+         critic_lr = 0.001\nalpha_bc = 0.001\nsquash = \"clip\"\n\
          [train]\nsteps = 2000\n"
     );
     std::fs::write(path.join("config.toml"), config).unwrap();

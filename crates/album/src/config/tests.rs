@@ -77,10 +77,10 @@ fn the_paper_preset_is_the_papers() {
 
 #[test]
 fn short_keys_bare_words_and_integers_are_understood() {
-    let c = set(&["steps=10", "squash=tanh", "hidden=[8]", "gamma=0.5", "reward_scale=2", "kstep_tail=drop"])
+    let c = set(&["steps=10", "squash=clip", "hidden=[8]", "gamma=0.5", "reward_scale=2", "kstep_tail=drop"])
         .unwrap();
     let Common { hidden, reward_scale, .. } = album(&c).common;
-    assert_eq!((c.train.steps, album(&c).squash), (10, album::Squash::Tanh));
+    assert_eq!((c.train.steps, album(&c).squash), (10, album::Squash::Clip));
     assert_eq!((hidden, reward_scale), (vec![8], 2.0));
 }
 

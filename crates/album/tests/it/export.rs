@@ -81,7 +81,7 @@ fn cases() -> Vec<(String, Learner)> {
             }
         }
     }
-    add(AgentKind::find("album").unwrap(), " tanh", &bounds, "squash = \"tanh\"\n");
+    add(AgentKind::find("album").unwrap(), " clipped", &bounds, "squash = \"clip\"\n");
     add(AgentKind::find("cac").unwrap(), " scaled", &bounds, "scale_input = true\nlevels = 3\n");
     cases
 }

@@ -147,9 +147,13 @@ fn losses64(
             + c.critic.coefficients.lambda_e * hinge(q_sa - v_s)
             + c.critic.coefficients.lambda_k * (hinge(y_k - q_sa) + hinge(y_k - v_s));
         let mean = forward64(actor, &s, false);
-        let clipped: Vec<f64> = mean.iter().map(|x| x.clamp(-1.0, 1.0)).collect();
-        q_pi.push(q(&s, &clipped));
-        bc += mean.iter().zip(&a).map(|(m, a)| (m - a).powi(2)).sum::<f64>();
+        let each = |f: fn(f64) -> f64| mean.iter().copied().map(f).collect::<Vec<f64>>();
+        let (pi, into_q) = match c.squash {
+            Squash::Clip => (mean.clone(), each(|x| x.clamp(-1.0, 1.0))),
+            Squash::Tanh => (each(f64::tanh), each(f64::tanh)),
+        };
+        q_pi.push(q(&s, &into_q));
+        bc += pi.iter().zip(&a).map(|(pi, a)| (pi - a).powi(2)).sum::<f64>();
     }
     let divisor =
         held.map_or_else(|| q_pi.iter().map(|q| q.abs()).sum::<f64>() / n + 1e-6, |held| held.divisor);
@@ -158,8 +162,8 @@ fn losses64(
 }
 
 /// An agent after some updates, so that no weight is at its initial value, and a batch.
-fn trained(data: &Dataset) -> (Learner, Batch) {
-    let mut agent = agent(small(), data);
+fn trained(config: &Config, data: &Dataset) -> (Learner, Batch) {
+    let mut agent = agent(config.clone(), data);
     for step in 0..20 {
         let batch = batch(&agent, data, step);
         agent.update(&batch, step, None);
@@ -168,11 +172,20 @@ fn trained(data: &Dataset) -> (Learner, Batch) {
     (agent, batch)
 }
 
+/// Both ways to make an action of the mean.
+fn both() -> [Config; 2] {
+    [Squash::Clip, Squash::Tanh].map(|squash| Config { squash, ..small() })
+}
+
 #[test]
 fn the_losses_are_their_definitions() {
+    both().iter().for_each(check_losses);
+}
+
+fn check_losses(config: &Config) {
     let data = data(5, 2, true);
-    let (mut agent, batch) = trained(&data);
-    let (expected, _) = losses64(&small(), &weights(&agent), &batch, None);
+    let (mut agent, batch) = trained(config, &data);
+    let (expected, _) = losses64(config, &weights(&agent), &batch, None);
     let mut metrics = Metrics::new();
     let total = agent.update(&batch, 50, Some(&mut metrics));
     let found = |name: &str| metrics.iter().find(|m| m.0 == name).unwrap().1;
@@ -186,10 +199,14 @@ fn the_losses_are_their_definitions() {
 
 #[test]
 fn gradients_are_finite_differences_of_the_losses() {
+    both().iter().for_each(check_gradients);
+}
+
+fn check_gradients(config: &Config) {
     let data = data(5, 2, true);
-    let (mut agent, batch) = trained(&data);
+    let (mut agent, batch) = trained(config, &data);
     let weights = weights(&agent);
-    let (_, held) = losses64(&small(), &weights, &batch, None);
+    let (_, held) = losses64(config, &weights, &batch, None);
     let (_, gradients) = agent.gradients(&batch, 50, &mut Noise::at(0, 50));
     for (net, (_, gradient)) in gradients.iter().enumerate() {
         // Q and V follow the critic loss, the actor its own: the actor loss does not change Q's weights.
@@ -201,7 +218,7 @@ fn gradients_are_finite_differences_of_the_losses() {
                     let mut moved = weights.clone();
                     moved[net][t].data[i] += offset;
                     let exact = f64::from(moved[net][t].data[i]) - f64::from(weights[net][t].data[i]);
-                    (losses64(&small(), &moved, &batch, Some(&held)).0[part], exact)
+                    (losses64(config, &moved, &batch, Some(&held)).0[part], exact)
                 };
                 let ((up, plus), (down, minus)) = (at(1e-4), at(-1e-4));
                 let slope = (up - down) / (plus - minus);
@@ -319,7 +336,7 @@ fn every_switch_trains_without_breaking() {
     let switches: [Config; 10] = [
         Config { critic_first: true, ..small() },
         critic(|c| c.ensemble = 3),
-        Config { squash: Squash::Tanh, ..small() },
+        Config { squash: Squash::Clip, ..small() },
         Config { normalize_q: false, ..small() },
         critic(|c| c.stop_gradient = false),
         critic(|c| c.kstep_tail = KStepTail::Drop),
