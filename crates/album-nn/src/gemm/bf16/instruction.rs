@@ -76,10 +76,11 @@ pub(super) unsafe fn pack_columns(job: &Columns, count: usize) {
 pub(super) unsafe fn pack_rows(job: &Rows<'_>, count: usize) {
     // 0, 16, 1, 17, ...
     let alternate: [u16; PANEL] = std::array::from_fn(|i| (i / 2 + i % 2 * 16) as u16);
-    // SAFETY: promised by the caller, here and below.
+    // SAFETY: the array has 64 bytes.
     let alternate = unsafe { _mm512_loadu_si512(alternate.as_ptr().cast()) };
     for first in (0..count).step_by(2) {
         for column in [0, 16] {
+            // SAFETY: promised by the caller; vectors of one size may be reinterpreted.
             unsafe {
                 let row = |i: usize| {
                     if i == count {
