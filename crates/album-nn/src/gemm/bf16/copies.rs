@@ -178,7 +178,7 @@ impl Copies {
         exponents
     }
 
-    /// Whether the processor rounds and packs: such copies are only made with AVX-512 where it has the instructions.
+    /// Whether the processor has instructions for making the copies. Outside tests, packed copies are only used where it has.
     #[cfg(target_arch = "x86_64")]
     fn has_instruction(self) -> bool {
         self.format == Format::Packed && self.isa.isa() == Isa::Avx512

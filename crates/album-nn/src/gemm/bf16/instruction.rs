@@ -1,4 +1,4 @@
-//! AVX512-BF16: kernels with 14 rows by two vectors of sums, two terms at a time, and copies for them.
+//! AVX512-BF16: kernels for tiles of 14 rows by two vectors, which add two terms at a time, and the packing of their factors.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
