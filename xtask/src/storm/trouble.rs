@@ -219,7 +219,11 @@ impl Tools {
                 second.stdout(Stdio::null()).stderr(Stdio::null());
                 let second = wait(start(second)?)?;
                 twins(wait(first)?, second).map(Some).map_err(|ends| {
-                    format!("{}: {ends}: {}", trouble.name(), fs::read_to_string(&self.said).unwrap_or_default())
+                    format!(
+                        "{}: {ends}: {}",
+                        trouble.name(),
+                        fs::read_to_string(&self.said).unwrap_or_default()
+                    )
                 })
             }
             Trouble::Clock => {
