@@ -95,7 +95,7 @@ unsafe fn activate_by<const FUSED: bool, C: Curve>(job: &Activate, from: usize, 
     let mut first = from;
     while first < from + count {
         let rows = (from + count - first).min(GROUP);
-        let mut mean = [0.0; GROUP];
+        let mut sums = [[0.0; PANEL]; GROUP];
         for r in 0..rows {
             let mut sum = [0.0; PANEL];
             for p in 0..panels {
@@ -109,10 +109,11 @@ unsafe fn activate_by<const FUSED: bool, C: Curve>(job: &Activate, from: usize, 
                     write(job.y, p, first + r, x);
                 }
             }
-            mean[r] = total(sum) / width;
+            sums[r] = sum;
         }
         if let Some(norm) = job.norm {
-            let mut inverse = [0.0; GROUP];
+            let mean = totals(&sums).map(|sum| sum / width);
+            let mut squares_of = [[0.0; PANEL]; GROUP];
             for r in 0..rows {
                 let mut squares = [0.0; PANEL];
                 for p in 0..panels {
@@ -127,8 +128,9 @@ unsafe fn activate_by<const FUSED: bool, C: Curve>(job: &Activate, from: usize, 
                         squares[i] = fma::<FUSED>(deviation[i], deviation[i], squares[i]);
                     }
                 }
-                inverse[r] = 1.0 / (total(squares) / width + NORM_EPSILON).sqrt();
+                squares_of[r] = squares;
             }
+            let inverse = totals(&squares_of).map(|sum| 1.0 / (sum / width + NORM_EPSILON).sqrt());
             for r in 0..rows {
                 for p in 0..panels {
                     // SAFETY: as above; the parameters have a value for each padded column.
@@ -216,7 +218,8 @@ unsafe fn deactivate_by<const FUSED: bool, C: Curve>(job: &Deactivate<'_>, from:
     let mut first = from;
     while first < from + count {
         let rows = (from + count - first).min(GROUP);
-        let (mut sums, mut dots, mut inverses) = ([0.0; GROUP], [0.0; GROUP], [0.0; GROUP]);
+        let (mut sums, mut dots) = ([[0.0; PANEL]; GROUP], [[0.0; PANEL]; GROUP]);
+        let mut inverses = [0.0; GROUP];
         for r in 0..rows {
             let source = job.rows[first + r] as usize;
             // SAFETY: two values per row.
@@ -244,8 +247,9 @@ unsafe fn deactivate_by<const FUSED: bool, C: Curve>(job: &Deactivate<'_>, from:
                     normals.add(p * PANEL).cast::<Lanes>().write(normal);
                 }
             }
-            (sums[r], dots[r], inverses[r]) = (total(sum) / width, total(dot) / width, inverse);
+            (sums[r], dots[r], inverses[r]) = (sum, dot, inverse);
         }
+        let [sums, dots] = [totals(&sums), totals(&dots)].map(|sums| sums.map(|sum| sum / width));
         for r in 0..rows {
             let row = first + r;
             let slopes = job.scratch.wrapping_add(2 * r * padded);
@@ -303,24 +307,38 @@ fn at_least(least: f32, x: f32) -> f32 {
     if x.abs() < least { 0.0 } else { x }
 }
 
-/// Zeroes the padding lanes of the last panel; without a branch, so that the loops around it stay vector code.
+/// As many ones as a panel has lanes, then as many zeros.
+static KEEP: [u32; 2 * PANEL] = {
+    let mut keep = [0; 2 * PANEL];
+    let mut i = 0;
+    while i < PANEL {
+        keep[i] = u32::MAX;
+        i += 1;
+    }
+    keep
+};
+
+/// Zeroes the padding lanes of the last panel. Comparing each lane's index with the width instead of loading a mask
+/// takes two to three times as long: the compiler makes a branch of every comparison.
 #[inline(always)]
 fn clear_padding(lanes: &mut Lanes, width: usize, panel: usize) {
-    let valid = (width - panel * PANEL) as u32;
+    let valid = (width - panel * PANEL).min(PANEL);
+    let keep = &KEEP[PANEL - valid..][..PANEL];
     for i in 0..PANEL {
-        lanes[i] = if (i as u32) < valid { lanes[i] } else { 0.0 };
+        lanes[i] = f32::from_bits(lanes[i].to_bits() & keep[i]);
     }
 }
 
-/// The sum of all lanes, by pairwise halving.
+/// The sum of all lanes of each row, by pairwise halving: one step a line, because the compiler makes scalar code of a loop
+/// over the widths.
 #[inline(always)]
-fn total(mut lanes: Lanes) -> f32 {
-    let mut width = PANEL / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
-        }
-        width /= 2;
+fn totals(rows: &[Lanes; GROUP]) -> [f32; GROUP] {
+    let mut totals = [0.0; GROUP];
+    for (total, lanes) in totals.iter_mut().zip(rows) {
+        let sixteen: [f32; 16] = std::array::from_fn(|i| lanes[i] + lanes[i + 16]);
+        let eight: [f32; 8] = std::array::from_fn(|i| sixteen[i] + sixteen[i + 8]);
+        let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
+        *total = (four[0] + four[2]) + (four[1] + four[3]);
     }
-    lanes[0]
+    totals
 }
