@@ -86,7 +86,7 @@ pub struct Args {
 
 fn scales() -> impl TypedValueParser<Value = Scale> {
     choices([
-        ("small", Scale::Small, "PointMaze in minutes on two cores"),
+        ("small", Scale::Small, "A budget for two cores: minutes on PointMaze, hours for `per-task`"),
         ("paper", Scale::Paper, "The paper's tasks, seeds and steps"),
     ])
 }
