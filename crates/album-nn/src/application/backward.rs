@@ -264,9 +264,12 @@ fn find_active(
     }
 }
 
-/// Adds every row of a panel to `sums`, in order.
-fn add_rows(panel: &[f32], sums: &mut [f32]) {
-    for row in panel.chunks_exact(PANEL) {
+/// Adds every row of a panel to the panel's `sums`, in order.
+fn add_rows(rows: &[f32], sums: &mut [f32]) {
+    // Arrays of a known length, so that the additions are vector instructions.
+    let sums: &mut [f32; PANEL] = sums.try_into().expect("one sum for each lane");
+    let (rows, _) = rows.as_chunks::<PANEL>();
+    for row in rows {
         for i in 0..PANEL {
             sums[i] += row[i];
         }
