@@ -122,7 +122,7 @@ impl<'t> Situation<'t, '_> {
 
     /// A number uniform on [0, 1) per situation.
     pub fn uniform(&self) -> Vec<f32> {
-        self.streams.borrow_mut().iter_mut().map(|stream| rng::unit(stream) as f32).collect()
+        self.streams.borrow_mut().iter_mut().map(rng::unit_f32).collect()
     }
 }
 

@@ -36,7 +36,7 @@ impl Noise {
     /// Fills `out` with numbers uniform on [0, 1).
     pub fn uniform(&mut self, out: &mut [f32]) {
         if !self.replays(out) {
-            out.iter_mut().for_each(|x| *x = rng::unit(&mut self.stream) as f32);
+            out.iter_mut().for_each(|x| *x = rng::unit_f32(&mut self.stream));
         }
     }
 

@@ -106,7 +106,7 @@ impl RecordedPolicy {
                     noise::normal(&mut stream, &mut draws);
                     normal.extend(draws);
                 }
-                Mark::Drawn { .. } => uniform.push(rng::unit(&mut stream) as f32),
+                Mark::Drawn { .. } => uniform.push(rng::unit_f32(&mut stream)),
                 _ => {}
             }
         }

@@ -54,6 +54,16 @@ pub fn unit(rng: &mut ChaCha8Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (0.5f64).powi(53)
 }
 
+/// A uniform number in [0, 1) in single precision.
+pub fn unit_f32(rng: &mut ChaCha8Rng) -> f32 {
+    rounded(unit(rng))
+}
+
+/// Rounds to the nearest number below 1: one in 33 million numbers of [0, 1) is nearer to 1 itself.
+fn rounded(u: f64) -> f32 {
+    (u as f32).min(1.0f32.next_down())
+}
+
 /// Two independent standard normal numbers (Box-Muller), from two 64-bit numbers of the stream. Their last
 /// digits depend on the platform's logarithm and sine.
 pub fn normal_pair(rng: &mut ChaCha8Rng) -> [f64; 2] {
@@ -117,6 +127,13 @@ mod tests {
         let n = 3 << 62;
         let multiples = (0..30_000).filter(|_| below(&mut rng, n).is_multiple_of(3)).count();
         assert!((9_600..10_400).contains(&multiples), "{multiples}");
+    }
+
+    #[test]
+    fn uniform_numbers_stay_below_one_in_single_precision() {
+        assert_eq!(1.0f64.next_down() as f32, 1.0);
+        assert!(rounded(1.0f64.next_down()) < 1.0);
+        assert_eq!((rounded(0.0), rounded(0.25), rounded(0.999)), (0.0, 0.25, 0.999));
     }
 
     #[test]

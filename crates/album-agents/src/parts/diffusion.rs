@@ -252,7 +252,7 @@ impl Steps {
         Steps { betas, alpha_hats }
     }
 
-    /// Maps a number from U[0, 1] to a step.
+    /// Maps a number from [0, 1) to a step.
     pub fn drawn(&self, u: f64) -> f64 {
         (u * self.betas.len() as f64).floor()
     }

@@ -11,8 +11,7 @@ use std::time::Instant;
 fn data(observation_dim: usize, action_dim: usize, choices: Option<usize>) -> Dataset {
     let n = 200;
     let mut draw = rng::stream(3, "test");
-    let mut numbers =
-        |n: usize| (0..n).map(|_| 2.0 * rng::unit(&mut draw) as f32 - 1.0).collect::<Vec<f32>>();
+    let mut numbers = |n: usize| (0..n).map(|_| 2.0 * rng::unit_f32(&mut draw) - 1.0).collect::<Vec<f32>>();
     let (observations, mut actions) = (numbers(observation_dim * n), numbers(action_dim * n));
     let rewards = numbers(n);
     if let Some(choices) = choices {
