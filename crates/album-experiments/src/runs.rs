@@ -47,13 +47,16 @@ pub(crate) fn table(study: &Study, out: &Path) -> Table {
         .wrap(0, 40)
         .wrap(5, 40)
         .wrap(6, 50)
-        .caption("Every run, with the command that makes it.");
+        .caption("Every run, with the command that makes it; runs below without one differ in the seed alone.");
     table = table.align([Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left]);
     for (place, arm) in study.arms.iter().enumerate() {
         if place > 0 {
             table = table.rule();
         }
+        let mut above = None;
         for (number, run) in arm.runs.iter().enumerate() {
+            let of_any_seed = run.command.replace(&format!(" --seed {}", run.seed), " --seed N");
+            let repeated = above.as_ref() == Some(&of_any_seed);
             let label = Entry::new(format!("{}, {}", arm.label, crate::figures::task_title(&arm.task)));
             let label = if number == 0 { label.anchor(anchor(study, place)) } else { label };
             table = table.row([
@@ -63,8 +66,9 @@ pub(crate) fn table(study: &Study, out: &Path) -> Table {
                 success(study, arm, run),
                 Entry::new(time(run)),
                 link(run, out),
-                Entry::new(&*run.command),
+                if repeated { Entry::default() } else { Entry::new(&*run.command) },
             ]);
+            above = Some(of_any_seed);
         }
     }
     table
@@ -99,15 +103,15 @@ fn time(run: &Run) -> String {
     result.map_or("–".into(), |result| seconds(result.wall_seconds))
 }
 
-/// The run's path relative to the page, with a link to its own report if it has one.
+/// The run's folder, with a link to its own report if it has one.
 fn link(run: &Run, out: &Path) -> Entry {
     let from_here = relative(&run.path, out).unwrap_or_else(|| run.path.clone());
-    let text = from_here.display().to_string();
     if run.path.join("report.html").is_file() {
+        let name = run.path.file_name().unwrap_or_default().to_string_lossy();
         let target = from_here.join("report.html");
-        return Entry::new(text).link(encoded(&target.to_string_lossy()));
+        return Entry::new(name).link(encoded(&target.to_string_lossy()));
     }
-    Entry::new(text)
+    Entry::new(from_here.display().to_string())
 }
 
 /// The relative path from the folder `from` to `path`, with `..` if necessary.

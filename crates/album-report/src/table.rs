@@ -331,9 +331,9 @@ mod tests {
             Table::new(["what", "n"]).wrap(0, 10).row([Cell::from("one two three four"), Cell::from(7i64)]);
         let lines: Vec<String> = table.to_text().lines().map(|line| line.trim_end().to_owned()).collect();
         assert_eq!(lines[2..], ["one two     7", "three four"]);
-        assert!(
-            table.to_html().contains("<td class=\"wrap\" style=\"min-width:6ch\">one two three four</td>")
-        );
+        let html = table.to_html();
+        assert!(html.contains("<th scope=\"col\" class=\"wrap\" style=\"min-width:6ch\">what</th>"));
+        assert!(html.contains("<td class=\"wrap\">one two three four</td>"));
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Table {
             (None, Align::Centre) => Some("centre"),
             (None, Align::Left | Align::Auto) => None,
         };
-        // Narrower than on a terminal, where letters are wider.
+        // Narrower than on a terminal, where letters are wider. A column is as wide as its header says.
         let style =
             |column: usize| self.wrap_width(column).map(|width| format!("min-width:{}ch", width * 3 / 5));
         html! {
@@ -43,7 +43,7 @@ impl Table {
                         tr class=[(i > 0 && self.rules.contains(&i)).then_some("rule")] {
                             @for c in 0..aligns.len() {
                                 @let cell = row.get(c);
-                                td class=[class(c)] style=[style(c)] id=[cell.and_then(|cell| cell.anchor.as_deref())] {
+                                td class=[class(c)] id=[cell.and_then(|cell| cell.anchor.as_deref())] {
                                     @if let Some(cell) = cell { (content(cell, signed[c])) }
                                 }
                             }
