@@ -103,15 +103,15 @@ fn time(run: &Run) -> String {
     result.map_or("–".into(), |result| seconds(result.wall_seconds))
 }
 
-/// The run's folder, with a link to its own report if it has one.
+/// The run's path relative to the page, with a link to its own report if it has one.
 fn link(run: &Run, out: &Path) -> Entry {
     let from_here = relative(&run.path, out).unwrap_or_else(|| run.path.clone());
+    let text = from_here.display().to_string();
     if run.path.join("report.html").is_file() {
-        let name = run.path.file_name().unwrap_or_default().to_string_lossy();
         let target = from_here.join("report.html");
-        return Entry::new(name).link(encoded(&target.to_string_lossy()));
+        return Entry::new(text).link(encoded(&target.to_string_lossy()));
     }
-    Entry::new(from_here.display().to_string())
+    Entry::new(text)
 }
 
 /// The relative path from the folder `from` to `path`, with `..` if necessary.
