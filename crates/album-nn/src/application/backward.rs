@@ -266,12 +266,13 @@ fn find_active(
 
 /// Adds every row of a panel to the panel's `sums`, in order.
 fn add_rows(rows: &[f32], sums: &mut [f32]) {
+    debug_assert_eq!(sums.len(), PANEL);
     // Arrays of a known length, so that the additions are vector instructions.
-    let sums: &mut [f32; PANEL] = sums.try_into().expect("one sum for each lane");
-    let (rows, _) = rows.as_chunks::<PANEL>();
-    for row in rows {
-        for i in 0..PANEL {
-            sums[i] += row[i];
+    for sums in sums.as_chunks_mut::<PANEL>().0 {
+        for row in rows.as_chunks::<PANEL>().0 {
+            for i in 0..PANEL {
+                sums[i] += row[i];
+            }
         }
     }
 }
