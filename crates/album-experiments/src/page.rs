@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Larger figures, in bytes, are linked from their files instead of being embedded in the page.
-const LARGE: usize = 20_000;
+const LARGE: usize = 50_000;
 
 /// The files written by [`write()`].
 #[derive(Clone, Debug, PartialEq, Eq)]
