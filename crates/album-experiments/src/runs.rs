@@ -43,9 +43,11 @@ impl Study {
 /// All runs, arm by arm; the first of each arm has the anchor that the arm's numbers link to.
 pub(crate) fn table(study: &Study, out: &Path) -> Table {
     let header = ["variant, task", "seed", "state", "success (%)", "time", "run", "command"];
-    let mut table = Table::new(header).wrap(0, 40).wrap(5, 40).wrap(6, 50).caption(
-        "Every run, with the command that makes it; runs below without one differ in the seed alone.",
-    );
+    let mut table = Table::new(header)
+        .wrap(0, 40)
+        .wrap(5, 40)
+        .wrap(6, 50)
+        .caption("Every run. One without a command has that of the run above it, with its own seed.");
     table = table.align([Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left]);
     for (place, arm) in study.arms.iter().enumerate() {
         if place > 0 {
